@@ -1,0 +1,45 @@
+import { hash } from 'node:crypto';
+import type { Json } from './json.ts';
+
+/**
+ * Canonical JSON: object keys in UTF-16 code-unit order, arrays in order, no spaces, scalars as `JSON.stringify` writes them.
+ *
+ * Code-unit order everywhere is a decision of ours: the reference sorts by locale, which gives other hashes for keys that mix
+ * letter case or punctuation.
+ *
+ * @throws TypeError on anything that is not JSON, an `undefined` member included: it must never reach a hash.
+ * @see spec/contracts.md §0, "Canonical JSON and hashes"
+ */
+export const canonicalJson = (value: unknown): string => {
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new TypeError('a number that is not finite has no canonical JSON');
+    return JSON.stringify(value);
+  }
+  if (Array.isArray(value)) {
+    let text = '[';
+    for (let index = 0; index < value.length; index += 1) text += (index === 0 ? '' : ',') + canonicalJson(value[index]);
+    return `${text}]`;
+  }
+  if (typeof value === 'object') {
+    const object = value as Readonly<Record<string, Json>>;
+    let text = '';
+    for (const key of Object.keys(object).sort(byCodeUnit)) {
+      text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${canonicalJson(object[key])}`;
+    }
+    return `{${text}}`;
+  }
+  throw new TypeError(`a ${typeof value} has no canonical JSON`);
+};
+
+/** Orders two strings by UTF-16 code unit: the one order this system sorts text by. */
+export const byCodeUnit = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** SHA-256 of the UTF-8 bytes of `text`, as 64 lower-case hex digits. */
+export const sha256 = (text: string): string => hash('sha256', text, 'hex');
+
+/** SHA-256 of the canonical JSON of `value`. */
+export const hashOf = (value: unknown): string => sha256(canonicalJson(value));
+
+/** Whether two values have the same canonical JSON. Two addresses are equal exactly then (spec/contracts.md §0.5). */
+export const sameJson = (a: unknown, b: unknown): boolean => a === b || canonicalJson(a) === canonicalJson(b);

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { JsonObj } from './json.ts';
+import { Address } from './principals.ts';
+import { Action, Id, Path, Purpose, Scope } from './scalars.ts';
+import { Ts, instantOf } from './time.ts';
+
+/** A resource; an absent owner means "the owner named by the context that presents it". */
+export const ResourceRef = z.strictObject({ namespace: Id, path: Path, owner: Address.optional() });
+export type ResourceRef = z.infer<typeof ResourceRef>;
+
+export const Capability = z.strictObject({ resource: ResourceRef, actions: z.array(Action).min(1).max(64), scope: Scope });
+export type Capability = z.infer<typeof Capability>;
+
+/** What one operation needs, and what an authorization is asked for. */
+export const CapabilityRequirement = z.strictObject({ resource: ResourceRef, action: Action });
+export type CapabilityRequirement = z.infer<typeof CapabilityRequirement>;
+export const AuthorizationRequest = CapabilityRequirement;
+export type AuthorizationRequest = CapabilityRequirement;
+
+const Count = z.int().max(Number.MAX_SAFE_INTEGER);
+
+/** Bounds of a grant; an absent one does not bound, except `delegationDepth`, which then permits no delegation. */
+export const CapabilityConstraints = z
+  .strictObject({
+    purposes: z.array(Purpose).min(1).max(64).optional(),
+    notBefore: Ts.optional(),
+    expiresAt: Ts.optional(),
+    maxUses: Count.min(1).optional(),
+    delegationDepth: Count.min(0).optional(),
+  })
+  .refine(
+    ({ notBefore, expiresAt }) =>
+      notBefore === undefined || expiresAt === undefined || (instantOf(notBefore) ?? NaN) <= (instantOf(expiresAt) ?? NaN),
+    'notBefore must not be after expiresAt',
+  );
+export type CapabilityConstraints = z.infer<typeof CapabilityConstraints>;
+
+/** Authority, as issued. @see spec/contracts.md §1, "CapabilityGrant" */
+export const CapabilityGrant = z
+  .strictObject({
+    id: Id,
+    namespaceId: Id,
+    subject: Address,
+    issuer: Address,
+    capabilities: z.array(Capability).min(1).max(64),
+    constraints: CapabilityConstraints,
+    issuedAt: Ts,
+    revokedAt: Ts.optional(),
+    parentGrantId: Id.optional(),
+    metadata: JsonObj.optional(),
+  })
+  .refine((grant) => grant.parentGrantId !== grant.id, 'a grant cannot be its own parent');
+export type CapabilityGrant = z.infer<typeof CapabilityGrant>;
+
+/** Wanted authority, described. It confers nothing and is no input of a decision. */
+export const CapabilityRequest = z.strictObject({
+  id: Id,
+  namespaceId: Id,
+  requester: Address,
+  owner: Address,
+  requestedAt: Ts,
+  capabilities: z.array(Capability).min(1).max(64),
+  purpose: Purpose,
+  constraints: CapabilityConstraints.optional(),
+  metadata: JsonObj.optional(),
+});
+export type CapabilityRequest = z.infer<typeof CapabilityRequest>;
+
+export const CapabilityRequestPayload = CapabilityRequest.pick({ capabilities: true, purpose: true, constraints: true, metadata: true });
+export type CapabilityRequestPayload = z.infer<typeof CapabilityRequestPayload>;

@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { AccessContext, AuthorityUnavailableCode, AuthoritySnapshot, AuthorizationDecision, ReachResult, ScopeMismatch } from '../access.ts';
+import { AuditEvent } from '../audit.ts';
+import { CapabilityRequirement } from '../grants.ts';
+import { Action, Id } from '../scalars.ts';
+import { Ts } from '../time.ts';
+import { Revision } from './revision.ts';
+import { replyMessage, wireMessage } from './wire.ts';
+
+/** An authenticated claim that a turn was opened: which, for what context, at which revision and instant, until when. */
+export const TurnToken = z.string().min(1).max(2048);
+
+/**
+ * Opens the authority of one turn, at or after every change acknowledged before the call.
+ * `context.now` is the asker's clock; `validForMs` the longest the turn may last, grace included.
+ */
+export const AuthorityOpen = wireMessage(
+  'authority.open/1',
+  z.strictObject({ turnId: Id, context: AccessContext, validForMs: z.int().min(1).max(1_300_000), auditId: Id }),
+);
+export type AuthorityOpen = z.infer<typeof AuthorityOpen.schema>;
+
+const opened = { token: TurnToken, revision: Revision, admittedAt: Ts, validUntil: Ts };
+
+/** Authority that cannot be trusted is held too: the turn stays refused for its whole length. */
+export const OpenedAuthority = z.discriminatedUnion('status', [
+  z.strictObject({ status: z.literal('resolved'), ...opened, snapshot: AuthoritySnapshot }),
+  z.strictObject({ status: z.literal('unavailable'), ...opened, code: AuthorityUnavailableCode, detail: ScopeMismatch.optional() }),
+]);
+export type OpenedAuthority = z.infer<typeof OpenedAuthority>;
+export const AuthorityOpenReply = replyMessage('authority.open.reply/1', OpenedAuthority);
+
+/**
+ * The requirement of one operation, or why none could be made of its arguments. A failure is reported only to somebody who may
+ * discover the tool, so it travels to the decision instead of being answered before it.
+ */
+export const ExactRequirement = z.union([
+  z.strictObject({ requirement: CapabilityRequirement }),
+  z.strictObject({ failure: z.enum(['invalid_tool_arguments', 'tool_requirement_resolution_failed']) }),
+]);
+export type ExactRequirement = z.infer<typeof ExactRequirement>;
+
+/**
+ * What is asked: a plain authorization, or a tool call (discovery of its ceiling, then its exact requirement).
+ * `operation` names the one effect this decision is for: a retry with the same name takes no second use.
+ */
+export const AuthorityQuestion = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('authorize'), request: CapabilityRequirement, consume: z.boolean(), operation: Id.optional(), operationId: Id.optional() }),
+  z.strictObject({ kind: z.literal('tool'), ceiling: CapabilityRequirement, exact: ExactRequirement, operation: Id, operationId: Id }),
+]);
+export type AuthorityQuestion = z.infer<typeof AuthorityQuestion>;
+
+/** `auditIds`: ids of the records this decision makes, discovery first. A retry states the same ids. */
+export const AuthorityDecide = wireMessage(
+  'authority.decide/1',
+  z.strictObject({ token: TurnToken, context: AccessContext, question: AuthorityQuestion, auditIds: z.tuple([Id, Id]) }),
+);
+export type AuthorityDecide = z.infer<typeof AuthorityDecide.schema>;
+
+/** A use handed out by the counters. It is spent only once the ledger holds its claim. */
+export const UseTaken = z.strictObject({ grantId: Id, ordinal: z.int().min(1), epoch: Id });
+export type UseTaken = z.infer<typeof UseTaken>;
+
+/** The verdict on a question. `status`/`code` are what a caller hears; `cause` and the records are for audit alone. */
+export const Verdict = z.strictObject({
+  revision: Revision,
+  status: z.enum(['allowed', 'denied', 'failed']),
+  code: Id,
+  cause: Id.optional(),
+  decision: AuthorizationDecision.optional(),
+  resource: CapabilityRequirement.shape.resource.optional(),
+  action: Action.optional(),
+  use: UseTaken.optional(),
+  audit: z.array(AuditEvent).max(2),
+});
+export type Verdict = z.infer<typeof Verdict>;
+export const AuthorityDecideReply = replyMessage('authority.decide.reply/1', Verdict);
+
+/** Where an open turn may operate, and which ceilings it may discover, in the order asked. */
+export const AuthorityReach = wireMessage(
+  'authority.reach/1',
+  z.strictObject({ token: TurnToken, context: AccessContext, ceilings: z.array(CapabilityRequirement).max(512) }),
+);
+export type AuthorityReach = z.infer<typeof AuthorityReach.schema>;
+export const ReachAndDiscovery = z.strictObject({
+  revision: Revision,
+  reach: ReachResult,
+  discovered: z.array(z.strictObject({ allowed: z.boolean(), reasonCode: Id })).max(512),
+});
+export type ReachAndDiscovery = z.infer<typeof ReachAndDiscovery>;
+export const AuthorityReachReply = replyMessage('authority.reach.reply/1', ReachAndDiscovery);

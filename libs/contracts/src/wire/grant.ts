@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { Capability, CapabilityConstraints, CapabilityGrant } from '../grants.ts';
+import { JsonObj } from '../json.ts';
+import { Address } from '../principals.ts';
+import { NameId } from '../scalars.ts';
+import { replyMessage, wireMessage } from './wire.ts';
+import { Revision } from './revision.ts';
+
+/** What an issuer states of a grant. Namespace, issuer, owner and time are the service's to write. */
+export const GrantTerms = z.strictObject({
+  id: NameId,
+  subject: Address,
+  capabilities: z.array(Capability).min(1).max(64),
+  constraints: CapabilityConstraints.optional(),
+  metadata: JsonObj.optional(),
+  /** Allowed only as the caller itself; anybody else is `identity_mismatch`. */
+  issuer: Address.optional(),
+});
+export type GrantTerms = z.infer<typeof GrantTerms>;
+
+/** Issues a root grant over the caller's own resources. `commandId` makes a retry the same command. */
+export const GrantIssue = wireMessage('grant.issue/1', z.strictObject({ commandId: NameId, grant: GrantTerms }));
+export type GrantIssue = z.infer<typeof GrantIssue.schema>;
+
+/** Passes on part of a grant that the caller holds. */
+export const GrantDerive = wireMessage('grant.derive/1', z.strictObject({ commandId: NameId, parentGrantId: NameId, grant: GrantTerms }));
+export type GrantDerive = z.infer<typeof GrantDerive.schema>;
+
+export const GrantRevoke = wireMessage('grant.revoke/1', z.strictObject({ commandId: NameId, grantId: NameId, reason: z.string().max(512).optional() }));
+export type GrantRevoke = z.infer<typeof GrantRevoke.schema>;
+
+export const GrantGet = wireMessage('grant.get/1', z.strictObject({ grantId: NameId }));
+export type GrantGet = z.infer<typeof GrantGet.schema>;
+
+/** Grants that the caller issued or holds, in order of id, after `after`. */
+export const GrantList = wireMessage(
+  'grant.list/1',
+  z.strictObject({ role: z.enum(['issuer', 'subject']), limit: z.int().min(1).max(500).optional(), after: NameId.optional() }),
+);
+export type GrantList = z.infer<typeof GrantList.schema>;
+
+const GrantAt = z.strictObject({ grant: CapabilityGrant, revision: Revision });
+export type GrantAt = z.infer<typeof GrantAt>;
+
+export const GrantReply = replyMessage('grant.reply/1', GrantAt);
+export const GrantListReply = replyMessage(
+  'grant.list.reply/1',
+  z.strictObject({ grants: z.array(CapabilityGrant).max(500), next: NameId.optional(), revision: Revision }),
+);

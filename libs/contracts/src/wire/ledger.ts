@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { AuditEvent } from '../audit.ts';
+import { ExecutionResult } from '../execution.ts';
+import { DeliveryResult } from '../messages.ts';
+import { Address, AgentAddress } from '../principals.ts';
+import { Hash, Id } from '../scalars.ts';
+import { Ts } from '../time.ts';
+import { ToolResult } from '../tools.ts';
+import { UseTaken } from './authority.ts';
+import { Revision } from './revision.ts';
+import { wireMessage } from './wire.ts';
+
+const Audits = z.array(AuditEvent).max(8);
+
+/**
+ * The records of one operation, each on the operation's own subject and each expecting the one before it. That chain is the
+ * fence: an owner declared dead cannot write the next record, so it can admit nothing more.
+ *
+ * Audit events ride inside the record that makes them true, so no effect can precede its record and none is lost with a crash:
+ * the ledger is the outbox.
+ *
+ * - `claimed`: this owner, and no other, runs it. `requestSequence` tells a redelivery from a second request.
+ * - `opened`: authority is held and the turn admitted.
+ * - `admitted`: the effect of this call may start now. Without `settled`, it is unknown whether it happened.
+ * - `settled`: the answer of the call. A refused call has this record only.
+ * - `ended`: the one terminal answer.
+ */
+export const LedgerRecord = z.discriminatedUnion('type', [
+  z.strictObject({
+    type: z.literal('claimed'),
+    at: Ts,
+    ownerId: Id,
+    turnId: Id,
+    fingerprint: Hash,
+    requester: Address,
+    operationId: Id,
+    traceId: Id,
+    agent: AgentAddress.optional(),
+    requestSequence: z.int().min(0),
+  }),
+  z.strictObject({ type: z.literal('opened'), at: Ts, revision: Revision, use: UseTaken.optional(), audit: Audits }),
+  z.strictObject({ type: z.literal('admitted'), at: Ts, callId: Id, use: UseTaken.optional(), audit: Audits }),
+  z.strictObject({ type: z.literal('settled'), at: Ts, callId: Id, result: ToolResult, audit: Audits }),
+  z.strictObject({
+    type: z.literal('ended'),
+    at: Ts,
+    by: z.enum(['owner', 'recovery', 'cancel']),
+    revision: Revision.optional(),
+    result: z.union([ExecutionResult, DeliveryResult]),
+    audit: Audits,
+  }),
+]);
+export type LedgerRecord = z.infer<typeof LedgerRecord>;
+export type ClaimedRecord = Extract<LedgerRecord, { type: 'claimed' }>;
+export type EndedRecord = Extract<LedgerRecord, { type: 'ended' }>;
+export const LedgerRecordMessage = wireMessage('ledger.record/1', LedgerRecord);
+
+/** One use of one bounded grant, spent. The first claim of an ordinal is the only one. */
+export const UseClaim = z.strictObject({ at: Ts, grantId: Id, ordinal: z.int().min(1), operation: Id });
+export type UseClaim = z.infer<typeof UseClaim>;
+export const UseClaimMessage = wireMessage('ledger.use/1', UseClaim);

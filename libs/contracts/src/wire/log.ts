@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { CapabilityGrant } from '../grants.ts';
+import { JsonObj } from '../json.ts';
+import { Address } from '../principals.ts';
+import { Id, NameId } from '../scalars.ts';
+import { Ts } from '../time.ts';
+
+/** A fact in the log of authority. Recorded events never change; a new shape is a new `schemaVersion` with an upcast. */
+export const LogEvent = z.strictObject({
+  eventId: z.uuid(),
+  type: Id,
+  schemaVersion: z.int().min(1),
+  at: Ts,
+  principal: Address,
+  correlationId: Id,
+  causationId: Id.optional(),
+  traceparent: z.string().max(64).optional(),
+  data: JsonObj,
+});
+export type LogEvent = z.infer<typeof LogEvent>;
+
+export const GrantIssued = z.strictObject({ type: z.literal('GrantIssued'), grant: CapabilityGrant });
+export type GrantIssued = z.infer<typeof GrantIssued>;
+
+export const GrantRevoked = z.strictObject({ type: z.literal('GrantRevoked'), grantId: NameId, revokedAt: Ts, reason: z.string().max(512).optional() });
+export type GrantRevoked = z.infer<typeof GrantRevoked>;
+
+export const GrantEvent = z.discriminatedUnion('type', [GrantIssued, GrantRevoked]);
+export type GrantEvent = z.infer<typeof GrantEvent>;
