@@ -1,1 +1,1 @@
-export {};
+export * from './js-rights.ts';
