@@ -4,6 +4,7 @@ import { JsonObj } from '../json.ts';
 import { Address } from '../principals.ts';
 import { Id, NameId } from '../scalars.ts';
 import { Ts } from '../time.ts';
+import { wireMessage } from './wire.ts';
 
 /** A fact in the log of authority. Recorded events never change; a new shape is a new `schemaVersion` with an upcast. */
 export const LogEvent = z.strictObject({
@@ -18,6 +19,11 @@ export const LogEvent = z.strictObject({
   data: JsonObj,
 });
 export type LogEvent = z.infer<typeof LogEvent>;
+
+/** What one append writes: its events, all or none, as one record. */
+export const LogRecord = z.array(LogEvent).min(1).max(256);
+export type LogRecord = z.infer<typeof LogRecord>;
+export const LogRecordMessage = wireMessage('log.record/1', LogRecord);
 
 export const GrantIssued = z.strictObject({ type: z.literal('GrantIssued'), grant: CapabilityGrant });
 export type GrantIssued = z.infer<typeof GrantIssued>;
