@@ -1,0 +1,43 @@
+// One door to everything `npm run` offers. It must start on a bare clone: Node 20 and no node_modules, so it is plain JavaScript
+// and imports nothing but Node and its neighbours, which keep the same rule.
+import { installPackages } from './install.mjs';
+import { node24, run } from './programs.mjs';
+import { check, test } from './checks.mjs';
+
+const PROGRAMS = {
+  demo: 'libs/cli/src/demo.ts',
+  bench: 'test/bench/bench.ts',
+  schemas: 'scripts/generate-schemas.ts',
+};
+
+const USAGE = `usage: node scripts/run.mjs <command> [arguments]
+
+  demo      start the system, run real turns and show what was allowed, refused and recorded
+  test      types, lint, format, schemas and every test
+  check     types, lint (with the import direction) and format
+  bench     measure against the floors of this machine
+  schemas   write schemas/ anew from libs/contracts
+  format    format the sources
+`;
+
+const main = async ([command, ...rest]) => {
+  if (command === undefined || !(command in PROGRAMS || ['test', 'check', 'format'].includes(command))) {
+    process.stderr.write(USAGE);
+    return command === '--help' ? 0 : 2;
+  }
+  await installPackages();
+  if (command === 'test') return test(rest);
+  if (command === 'check') return check();
+  if (command === 'format') return run('oxfmt', rest);
+  return run(await node24(), [PROGRAMS[command], ...rest]);
+};
+
+main(process.argv.slice(2)).then(
+  (code) => {
+    process.exitCode = code;
+  },
+  (error) => {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+    process.exitCode = 1;
+  },
+);
