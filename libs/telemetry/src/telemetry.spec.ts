@@ -64,7 +64,9 @@ describe('telemetry', () => {
   it('sends each span under its name, service and parent', async () => {
     const server = await receiving(200);
     const telemetry = await started(server.endpoint);
-    await withSpan(SPAN.turn, { kind: SpanKind.CONSUMER }, () => withSpan(SPAN.authorize, { attributes: { [ATTRIBUTE.callId]: 'call-1' } }, () => 1));
+    await withSpan(SPAN.turn, { kind: SpanKind.CONSUMER }, () =>
+      withSpan(SPAN.authorize, { attributes: { [ATTRIBUTE.callId]: 'call-1' } }, () => 1),
+    );
     await telemetry.shutdown();
     const [child, parent] = ['kernel.authorize', 'envelope.turn'].map((name) => server.spans().find((span) => span.name === name));
     expect(child?.parentSpanId).toBe(parent?.spanId);
