@@ -1,0 +1,45 @@
+import { type AccessContext, type AuthorizationDecision, type CapabilityRequirement, JsonObj } from '@sharedos/contracts';
+import type { PolicyResolution } from './authority.ts';
+
+/**
+ * The host's own ceiling over what grants allow. Synchronous, and it only narrows: it returns the decision it was given, or
+ * refuses it. It sees copies, and the value of the policy source untouched.
+ */
+export type HostCeiling = (allowed: AuthorizationDecision, request: CapabilityRequirement, context: AccessContext, policy?: unknown) => unknown;
+
+export type CeilingAnswer =
+  | { readonly status: 'passed' }
+  | { readonly status: 'denied'; readonly metadata?: JsonObj }
+  /** `thrown` is for the host's log; it reaches no caller and no record. */
+  | { readonly status: 'unavailable'; readonly thrown?: unknown };
+
+/**
+ * Asks the ceiling about one grant that would allow. Whatever cannot be read as an answer is no answer.
+ *
+ * @see spec/authorization.md §8
+ */
+export const askCeiling = (
+  ceiling: HostCeiling,
+  policy: PolicyResolution | undefined,
+  matchedGrantId: string,
+  request: CapabilityRequirement,
+  context: AccessContext,
+): CeilingAnswer => {
+  if (policy?.status === 'unavailable') return { status: 'unavailable' };
+  const allowed = { allowed: true, reasonCode: 'allowed', matchedGrantId };
+  try {
+    return read(ceiling(allowed, structuredClone(request), structuredClone(context), policy?.policy), matchedGrantId);
+  } catch (thrown) {
+    return { status: 'unavailable', thrown };
+  }
+};
+
+const read = (answer: unknown, matchedGrantId: string): CeilingAnswer => {
+  if (typeof answer !== 'object' || answer === null) return { status: 'unavailable' };
+  const { allowed, matchedGrantId: named, metadata } = answer as Record<string, unknown>;
+  if (allowed === true) return named === matchedGrantId ? { status: 'passed' } : { status: 'unavailable' };
+  if (allowed !== false) return { status: 'unavailable' };
+  // A refusal may explain itself but not choose its code: that is the kernel's to say.
+  const explained = JsonObj.safeParse(metadata);
+  return { status: 'denied', ...(explained.success ? { metadata: structuredClone(explained.data) } : {}) };
+};

@@ -1,0 +1,91 @@
+import type { AccessContext, CapabilityGrant, Instant } from '@sharedos/contracts';
+import { sameAddress } from '@sharedos/contracts';
+import { type Asking, askAncestor } from './asking.ts';
+import { constraintEnvelopeViolation } from './constraints.ts';
+import { capabilityIsWithin } from './delegation.ts';
+import type { ParsedGrant } from './parsed-grant.ts';
+import { isInsideWindow } from './window.ts';
+
+/** Ancestors a presented grant may have. */
+export const ANCESTORS_MAX = 16;
+
+export type ChainInvalidCode =
+  | 'chain_too_long'
+  | 'chain_cycle'
+  | 'namespace_mismatch'
+  | 'issuer_not_parent_subject'
+  | 'parent_inactive'
+  | 'delegation_not_permitted'
+  | 'delegation_depth_exceeded'
+  | 'bounded_parent_not_delegable'
+  | 'capability_widened'
+  | 'constraints_widened';
+
+export type ChainUnverifiedCode = 'resolver_unavailable' | 'resolver_failed' | 'parent_not_found';
+
+/** `chain`: ids of the ancestors accepted, nearest first. `grantId`: the grant at which the chain failed. */
+export type ChainVerdict =
+  | { readonly status: 'valid'; readonly chain: readonly string[] }
+  | { readonly status: 'invalid'; readonly code: ChainInvalidCode; readonly grantId: string; readonly chain: readonly string[] }
+  | { readonly status: 'unverified'; readonly code: ChainUnverifiedCode; readonly grantId: string; readonly chain: readonly string[] };
+
+export interface ChainFrame {
+  readonly context: Pick<AccessContext, 'owner' | 'purpose'>;
+  /** The instant the turn's authority was resolved with. */
+  readonly admittedAt: Instant;
+  /** The instant of the operation. */
+  readonly now: Instant;
+}
+
+/**
+ * Establishes that every ancestor of a grant still permits it. Ancestors come from the resolver alone, never from what was
+ * presented; they are judged by the same split of instants as the grant itself.
+ *
+ * @see spec/authorization.md §9.2
+ */
+export function* validateChain(presented: ParsedGrant, frame: ChainFrame, ancestorsMax: number = ANCESTORS_MAX): Asking<ChainVerdict> {
+  const chain: string[] = [];
+  let child = presented;
+  for (;;) {
+    const { id, namespaceId, parentGrantId } = child.grant;
+    if (parentGrantId === undefined) return { status: 'valid', chain };
+    if (chain.length >= ancestorsMax) return { status: 'invalid', code: 'chain_too_long', grantId: id, chain };
+    const answer = yield* askAncestor({ namespaceId, grantId: parentGrantId });
+    if (typeof answer === 'string') return { status: 'unverified', code: UNVERIFIED[answer], grantId: id, chain };
+    const parent = answer.found;
+    // A resolver that answers with another grant than asked for has not resolved anything.
+    if (parent.grant.id !== parentGrantId) return { status: 'unverified', code: 'resolver_failed', grantId: id, chain };
+    const code = parentGrantId === presented.grant.id || chain.includes(parentGrantId) ? 'chain_cycle' : linkViolation(child, parent, frame);
+    if (code !== undefined) return { status: 'invalid', code, grantId: parentGrantId, chain };
+    chain.push(parentGrantId);
+    child = parent;
+  }
+}
+
+const UNVERIFIED = {
+  missing_port: 'resolver_unavailable',
+  failed: 'resolver_failed',
+  not_found: 'parent_not_found',
+} as const satisfies Record<string, ChainUnverifiedCode>;
+
+const linkViolation = (child: ParsedGrant, parent: ParsedGrant, { context, admittedAt, now }: ChainFrame): ChainInvalidCode | undefined => {
+  const inner = child.grant;
+  const outer = parent.grant;
+  if (outer.namespaceId !== inner.namespaceId) return 'namespace_mismatch';
+  if (!sameAddress(outer.subject, inner.issuer)) return 'issuer_not_parent_subject';
+  if (!isInsideWindow(parent.window, admittedAt, now) || !servesPurpose(outer, context.purpose)) return 'parent_inactive';
+  const depth = outer.constraints.delegationDepth ?? 0;
+  if (depth < 1) return 'delegation_not_permitted';
+  if ((inner.constraints.delegationDepth ?? 0) > depth - 1) return 'delegation_depth_exceeded';
+  if (outer.constraints.maxUses !== undefined) return 'bounded_parent_not_delegable';
+  if (!inner.capabilities.every((mine) => outer.capabilities.some((theirs) => capabilityIsWithin(mine, theirs, context)))) return 'capability_widened';
+  // A grant cannot act before it was issued, so a start left out is its issue. An end or purpose left out is a widening.
+  const started = { ...inner.constraints, notBefore: inner.constraints.notBefore ?? inner.issuedAt };
+  if (constraintEnvelopeViolation(started, outer.constraints) !== undefined) return 'constraints_widened';
+  if (!(child.window.issuedAt >= parent.window.issuedAt)) return 'constraints_widened';
+  return undefined;
+};
+
+/** Whether a grant serves a purpose: it names none, or this very one. */
+export const servesPurpose = ({ constraints }: CapabilityGrant, purpose: string): boolean =>
+  constraints.purposes === undefined || constraints.purposes.includes(purpose);

@@ -1,0 +1,222 @@
+import {
+  type AccessContext,
+  type AuthorizationDecision,
+  type CapabilityGrant,
+  type CapabilityRequirement,
+  type Instant,
+  type JsonObj,
+  sameAddress,
+} from '@sharedos/contracts';
+import { type Asking, askUse } from './asking.ts';
+import type { AuthorityFailure, ResolvedAuthority } from './authority.ts';
+import { type HostCeiling, askCeiling } from './ceiling.ts';
+import { type ChainFrame, type ChainVerdict, servesPurpose, validateChain } from './chain.ts';
+import { capabilityIntersectsCeiling, capabilityMatches } from './matching.ts';
+import type { ParsedGrant } from './parsed-grant.ts';
+import { parseRequirement } from './parsed-requirement.ts';
+import { describeRequiredAuthority } from './required-authority.ts';
+import { isInsideWindow } from './window.ts';
+
+export type DecisionCode =
+  | 'allowed'
+  | 'invalid_context'
+  | 'invalid_request'
+  | 'no_matching_grant'
+  | 'grant_exhausted'
+  | 'delegation_chain_invalid'
+  | 'delegation_chain_unverified'
+  | 'usage_store_unavailable'
+  | 'host_policy_denied'
+  | 'host_policy_unavailable'
+  | 'authority_unavailable';
+
+/** The first test a grant failed, in the order they are made. */
+export type GrantRejectionReason =
+  | 'issuer'
+  | 'subject'
+  | 'namespace'
+  | 'window'
+  | 'purpose'
+  | 'verifier'
+  | 'capability'
+  | 'delegation'
+  | 'exhausted';
+
+export interface GrantRejection {
+  readonly grantId: string;
+  readonly reason: GrantRejectionReason;
+}
+
+/** Why, for the host alone: it goes into the record and never to a caller. */
+export interface AuthorizationExplanation {
+  readonly reasonCode: DecisionCode;
+  readonly grantsResolved: number;
+  readonly rejections: readonly GrantRejection[];
+  readonly missingDependency?: 'usageStore' | 'delegationResolver';
+}
+
+/** A host's extra check of a grant. Anything but `true`, a throw included, rejects it. */
+export type GrantVerifier = (grant: CapabilityGrant, context: AccessContext) => boolean;
+
+export interface DecideOptions {
+  /** `N`, the instant of the operation. One that cannot be read is `NaN`, and never falls back to `A`. */
+  readonly now: Instant;
+  /** Whether this decision may spend a use. Discovery never does. */
+  readonly consume: boolean;
+  readonly mode: 'execute' | 'discover';
+  readonly verify?: GrantVerifier | undefined;
+  readonly ceiling?: HostCeiling | undefined;
+}
+
+export interface Decided {
+  readonly decision: AuthorizationDecision;
+  /** Absent only when there was no authority to walk. */
+  readonly explanation?: AuthorizationExplanation;
+  /** Present when a use of this grant was really taken. */
+  readonly usageTaken?: { readonly grantId: string };
+  /** What the host's ceiling threw, for the host's log. */
+  readonly ceilingThrew?: unknown;
+}
+
+/**
+ * Decides one request by walking the grants in the order given. Deny by default: allowed only if one active grant covers the
+ * whole request. Grants are never merged, sorted or asked in parallel.
+ *
+ * @see spec/authorization.md §5
+ */
+export function* decide(authority: ResolvedAuthority, request: CapabilityRequirement, options: DecideOptions): Asking<Decided> {
+  const walked = yield* walk(authority, request, options);
+  const { code, grantId, metadata, rejections, missingDependency, useTaken, ceilingThrew } = walked;
+  const requiredAuthority =
+    code === 'no_matching_grant' && options.mode === 'execute' ? describeRequiredAuthority(authority.context, request) : undefined;
+  return {
+    decision: {
+      allowed: code === 'allowed',
+      reasonCode: code,
+      ...(grantId === undefined ? {} : { matchedGrantId: grantId }),
+      ...(requiredAuthority === undefined ? {} : { requiredAuthority }),
+      ...(metadata === undefined ? {} : { metadata }),
+    },
+    explanation: {
+      reasonCode: code,
+      grantsResolved: authority.grants.length,
+      rejections,
+      ...(missingDependency === undefined ? {} : { missingDependency }),
+    },
+    ...(useTaken === true && grantId !== undefined ? { usageTaken: { grantId } } : {}),
+    ...(ceilingThrew === undefined ? {} : { ceilingThrew }),
+  };
+}
+
+/** The answer to everything asked of an authority that could not be loaded. Why is in the metadata, for the host alone. */
+export const decidedWithoutAuthority = ({ code }: AuthorityFailure): Decided => ({
+  decision: { allowed: false, reasonCode: 'authority_unavailable', metadata: { authority: { code } } },
+});
+
+interface Walked {
+  readonly code: DecisionCode;
+  readonly rejections: readonly GrantRejection[];
+  readonly grantId?: string;
+  readonly metadata?: JsonObj;
+  readonly missingDependency?: 'usageStore' | 'delegationResolver';
+  readonly useTaken?: boolean;
+  readonly ceilingThrew?: unknown;
+}
+
+type BrokenChain = Exclude<ChainVerdict, { status: 'valid' }>;
+
+function* walk(authority: ResolvedAuthority, asked: CapabilityRequirement, options: DecideOptions): Asking<Walked> {
+  const { context, admittedAt, grants, policy } = authority;
+  const { now, mode, ceiling } = options;
+  const consume = options.consume && mode === 'execute';
+  if (admittedAt === undefined || !Number.isFinite(now)) return { code: 'invalid_context', rejections: [] };
+  const request = parseRequirement(asked);
+  if (request === undefined) return { code: 'invalid_request', rejections: [] };
+  if (request.resource.owner !== undefined && !sameAddress(request.resource.owner, context.owner)) return { code: 'invalid_request', rejections: [] };
+
+  const frame: ChainFrame = { context, admittedAt, now };
+  const covers = mode === 'execute' ? capabilityMatches : capabilityIntersectsCeiling;
+  const rejections: GrantRejection[] = [];
+  let unverified: BrokenChain | undefined;
+  let invalid: BrokenChain | undefined;
+  let overridden: { readonly grantId: string; readonly metadata?: JsonObj } | undefined;
+  let exhausted = false;
+
+  for (const held of grants) {
+    const { id, constraints, capabilities } = held.grant;
+    const unfit = unfitness(held, frame, context, options.verify);
+    if (unfit !== undefined) {
+      rejections.push({ grantId: id, reason: unfit });
+      continue;
+    }
+    if (!capabilities.some((capability) => covers(capability, request, context))) {
+      rejections.push({ grantId: id, reason: 'capability' });
+      continue;
+    }
+    const chain = yield* validateChain(held, frame);
+    if (chain.status !== 'valid') {
+      if (chain.status === 'unverified') unverified ??= chain;
+      else invalid ??= chain;
+      rejections.push({ grantId: id, reason: 'delegation' });
+      continue;
+    }
+    if (ceiling !== undefined) {
+      const answer = askCeiling(ceiling, policy, id, request, context);
+      if (answer.status === 'unavailable') return { code: 'host_policy_unavailable', rejections, ceilingThrew: answer.thrown };
+      if (answer.status === 'denied') {
+        overridden ??= { grantId: id, ...(answer.metadata === undefined ? {} : { metadata: answer.metadata }) };
+        continue;
+      }
+    }
+    if (constraints.maxUses === undefined) return { code: 'allowed', grantId: id, rejections };
+    const use = yield* askUse({ namespaceId: context.namespaceId, grantId: id, max: constraints.maxUses, consume });
+    if (use === 'granted') return { code: 'allowed', grantId: id, rejections, useTaken: consume };
+    if (use === 'missing_port') return { code: 'usage_store_unavailable', rejections, missingDependency: 'usageStore' };
+    if (use === 'unavailable') return { code: 'usage_store_unavailable', rejections };
+    exhausted = true;
+    rejections.push({ grantId: id, reason: 'exhausted' });
+  }
+
+  // Not being able to verify outranks a verified fault: it may be neither, and says so.
+  if (unverified !== undefined) {
+    return {
+      code: 'delegation_chain_unverified',
+      rejections,
+      metadata: brokenAt(unverified),
+      ...(unverified.code === 'resolver_unavailable' ? { missingDependency: 'delegationResolver' } : {}),
+    };
+  }
+  if (invalid !== undefined) return { code: 'delegation_chain_invalid', rejections, metadata: brokenAt(invalid) };
+  if (overridden !== undefined) return { code: 'host_policy_denied', rejections, ...overridden };
+  return { code: exhausted ? 'grant_exhausted' : 'no_matching_grant', rejections };
+}
+
+const brokenAt = ({ code, grantId }: BrokenChain): JsonObj => ({ delegation: { code, grantId } });
+
+/**
+ * The tests that ask only whether a grant is usable at all, before any of what it covers: 1 to 6 of the walk.
+ *
+ * @see spec/authorization.md §5.3
+ */
+export const unfitness = (
+  { grant, window }: ParsedGrant,
+  { admittedAt, now }: Pick<ChainFrame, 'admittedAt' | 'now'>,
+  context: AccessContext,
+  verify: GrantVerifier | undefined,
+): GrantRejectionReason | undefined => {
+  if (!sameAddress(grant.issuer, context.authority)) return 'issuer';
+  if (!sameAddress(grant.subject, context.actor)) return 'subject';
+  if (grant.namespaceId !== context.namespaceId) return 'namespace';
+  if (!isInsideWindow(window, admittedAt, now)) return 'window';
+  if (!servesPurpose(grant, context.purpose)) return 'purpose';
+  if (verify !== undefined && !verifies(verify, grant, context)) return 'verifier';
+  return undefined;
+};
+
+const verifies = (verify: GrantVerifier, grant: CapabilityGrant, context: AccessContext): boolean => {
+  try {
+    return verify(structuredClone(grant), structuredClone(context)) === true;
+  } catch {
+    return false;
+  }
+};

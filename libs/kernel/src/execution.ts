@@ -1,0 +1,151 @@
+import {
+  type AccessContext,
+  type Address,
+  type AgentAddress,
+  type ClaimedRecord,
+  type EndedRecord,
+  type ExecutionOptions,
+  type Instant,
+  type JsonObj,
+  type LedgerRecord,
+  type MessageEnvelope,
+  type RuntimeManifest,
+  hashOf,
+} from '@sharedos/contracts';
+import { unreachable } from './decider.ts';
+
+/** What the ledger says of one operation. */
+export interface ExecutionState {
+  readonly state: 'absent' | 'running' | 'ended';
+  /** Absent for an operation that was cancelled before anybody took it. */
+  readonly claimed?: ClaimedRecord;
+  readonly opened?: boolean;
+  /** Calls whose effect may have started and whose answer is not recorded: nobody can tell whether it happened. */
+  readonly openCalls: readonly string[];
+  readonly settledCalls: readonly string[];
+  readonly ended?: EndedRecord;
+}
+
+/**
+ * Folds the records of one operation. It refuses nothing: the first claim and the first end stand, and whatever was written
+ * after the end changes nothing.
+ *
+ * @see design.md §6
+ */
+export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState => {
+  let claimed: ClaimedRecord | undefined;
+  let opened = false;
+  let ended: EndedRecord | undefined;
+  const openCalls = new Set<string>();
+  const settledCalls = new Set<string>();
+  for (const record of records) {
+    if (ended !== undefined) break;
+    switch (record.type) {
+      case 'claimed':
+        claimed ??= record;
+        break;
+      case 'opened':
+        opened = true;
+        break;
+      case 'admitted':
+        if (!settledCalls.has(record.callId)) openCalls.add(record.callId);
+        break;
+      case 'settled':
+        openCalls.delete(record.callId);
+        settledCalls.add(record.callId);
+        break;
+      case 'ended':
+        ended = record;
+        break;
+      default:
+        unreachable(record);
+    }
+  }
+  return {
+    state: ended !== undefined ? 'ended' : records.length === 0 ? 'absent' : 'running',
+    ...(claimed === undefined ? {} : { claimed }),
+    ...(opened ? { opened } : {}),
+    openCalls: [...openCalls],
+    settledCalls: [...settledCalls],
+    ...(ended === undefined ? {} : { ended }),
+  };
+};
+
+/** A request for an operation, as it arrived. `requestSequence` is its place in the queue, which a redelivery keeps. */
+export interface RequestMark {
+  readonly fingerprint: string;
+  readonly requestSequence: number;
+}
+
+export type ReplayAnswer =
+  /** Never claimed: claim it and run it. */
+  | { readonly answer: 'run' }
+  /** The very message its owner is working on: ask whether that owner is alive. */
+  | { readonly answer: 'redelivery_of_running'; readonly claimed: ClaimedRecord }
+  /** Sent again while it runs: acknowledge and publish nothing, the owner will answer. */
+  | { readonly answer: 'duplicate_while_running'; readonly claimed: ClaimedRecord }
+  /** Ended: publish the stored answer again, verbatim. */
+  | { readonly answer: 'stored'; readonly ended: EndedRecord }
+  /** The id was used for something else: `replay_conflict`. */
+  | { readonly answer: 'conflict' };
+
+/** How a request is answered in view of what the ledger holds under its key. @see spec/turns.md §13 */
+export const replayAnswer = ({ state, claimed, ended }: ExecutionState, { fingerprint, requestSequence }: RequestMark): ReplayAnswer => {
+  if (state === 'absent') return { answer: 'run' };
+  if (claimed !== undefined && claimed.fingerprint !== fingerprint) return { answer: 'conflict' };
+  // Without a claim there is no fingerprint to compare: it was cancelled by id, and that is its answer whatever was meant.
+  if (ended !== undefined) return { answer: 'stored', ended };
+  if (claimed === undefined) return { answer: 'conflict' };
+  return { answer: claimed.requestSequence === requestSequence ? 'redelivery_of_running' : 'duplicate_while_running', claimed };
+};
+
+/** The semantic input of a turn. Instants that only say when it was asked are no part of it; a message's `createdAt` is. */
+export interface ExecutionInput {
+  readonly context: AccessContext;
+  readonly agent: AgentAddress;
+  readonly message: MessageEnvelope;
+  readonly tools?: readonly string[] | undefined;
+  readonly state?: JsonObj | undefined;
+  readonly options?: ExecutionOptions | undefined;
+  readonly metadata?: JsonObj | undefined;
+  readonly runtime: RuntimeManifest;
+  /** The envelope's default limits. */
+  readonly limits: JsonObj;
+}
+
+/** Two requests with the same fingerprint ask for the same turn. @see spec/turns.md §13, "Fingerprint" */
+export const executionFingerprint = ({ context, agent, message, tools, state, options, metadata, runtime, limits }: ExecutionInput): string => {
+  const { now: _, ...frame } = context;
+  return hashOf({
+    context: frame,
+    agent,
+    message,
+    runtime,
+    limits,
+    ...(tools === undefined ? {} : { tools }),
+    ...(state === undefined ? {} : { state }),
+    ...(options === undefined ? {} : { options: stated(options) }),
+    ...(metadata === undefined ? {} : { metadata }),
+  });
+};
+
+/** An option left out and one set to nothing ask for the same. */
+const stated = (options: ExecutionOptions): JsonObj =>
+  Object.fromEntries(Object.entries(options).filter((entry): entry is [string, number] => entry[1] !== undefined));
+
+/**
+ * Names an operation. The requester is part of it, so a stranger cannot collide with another's id; hashed as a structure, so
+ * no two keys can run together as text.
+ */
+export const operationKeyHash = (namespaceId: string, kind: 'execution' | 'message', requester: Address, id: string): string =>
+  hashOf({ namespaceId, kind, requester, id });
+
+/** How long a request may be sent again, and how far its sender's clock may be ahead of ours; both in milliseconds. */
+export interface ReplayHorizon {
+  readonly horizonMs: number;
+  readonly skewMs: number;
+}
+
+/** A request older than the ledger's memory could run twice, and one from the future would outlive it. `NaN` is expired. */
+export const requestFreshness = (requestedAt: Instant, now: Instant, { horizonMs, skewMs }: ReplayHorizon): 'ok' | 'replay_expired' =>
+  requestedAt >= now - horizonMs && requestedAt <= now + skewMs ? 'ok' : 'replay_expired';

@@ -1,0 +1,106 @@
+import {
+  type Address,
+  type CapabilityGrant,
+  type GrantEvent,
+  type GrantTerms,
+  type Instant,
+  type Result,
+  err,
+  instantOf,
+  ok,
+  sameAddress,
+  timestampOf,
+} from '@sharedos/contracts';
+import { type Decider, accept, invariant, refuse, unreachable } from './decider.ts';
+import { type DeriveRefusalCode, deriveGrant } from './delegation.ts';
+
+/** `grant` is composed by the handler, of the terms asked and the caller known from the subject. */
+export type GrantCommand =
+  | { readonly type: 'IssueGrant'; readonly grant: CapabilityGrant }
+  | { readonly type: 'RevokeGrant'; readonly grantId: string; readonly requestedBy: Address; readonly at: Instant; readonly reason?: string | undefined };
+
+/** A revoked grant keeps what it granted, with `revokedAt` written on it. */
+export type GrantState = { readonly status: 'absent' } | { readonly status: 'active' | 'revoked'; readonly grant: CapabilityGrant };
+
+export type GrantRefusal = { readonly code: 'grant_exists' | 'grant_not_found' | 'not_the_issuer' };
+
+/** The life of one grant id: issued once, revoked at most once, never revived. */
+export const grant: Decider<GrantState, GrantCommand, GrantEvent, GrantRefusal> = {
+  initial: { status: 'absent' },
+  decide: (command, state) => {
+    switch (command.type) {
+      case 'IssueGrant':
+        return state.status === 'absent' ? accept([{ type: 'GrantIssued', grant: command.grant }]) : refuse({ code: 'grant_exists' });
+      case 'RevokeGrant': {
+        if (state.status === 'absent') return refuse({ code: 'grant_not_found' });
+        if (!sameAddress(command.requestedBy, state.grant.issuer)) return refuse({ code: 'not_the_issuer' });
+        // The bus delivers at least once, so a second revocation is ordinary and changes nothing.
+        if (state.status === 'revoked') return accept([]);
+        const { grantId, at, reason } = command;
+        return accept([{ type: 'GrantRevoked', grantId, revokedAt: timestampOf(at), ...(reason === undefined ? {} : { reason }) }]);
+      }
+      default:
+        return unreachable(command);
+    }
+  },
+  evolve: (state, event) => {
+    switch (event.type) {
+      case 'GrantIssued':
+        return { status: 'active', grant: event.grant };
+      case 'GrantRevoked':
+        invariant(state.status !== 'absent', 'a grant is issued before it is revoked');
+        return { status: 'revoked', grant: { ...state.grant, revokedAt: event.revokedAt } };
+      default:
+        return unreachable(event);
+    }
+  },
+};
+
+export interface IssueFrame {
+  /** The caller, as the broker let it through. */
+  readonly issuer: Address;
+  readonly namespaceId: string;
+  readonly at: Instant;
+}
+
+/**
+ * Writes a root grant out of the terms asked. It is over the issuer's own resources and says so in every capability: one left
+ * unowned would follow whichever owner a later context names.
+ *
+ * @returns `identity_mismatch` when the terms name another issuer, or the resource of another owner.
+ * @see design.md §4, rule 9
+ */
+export const composeRootGrant = (terms: GrantTerms, { issuer, namespaceId, at }: IssueFrame): Result<CapabilityGrant, { readonly code: 'identity_mismatch' }> => {
+  const named = [terms.issuer, ...terms.capabilities.map(({ resource }) => resource.owner)];
+  if (named.some((address) => address !== undefined && !sameAddress(address, issuer))) return err({ code: 'identity_mismatch' });
+  return ok({
+    id: terms.id,
+    namespaceId,
+    subject: terms.subject,
+    issuer,
+    capabilities: terms.capabilities.map((capability) => ({ ...capability, resource: { ...capability.resource, owner: issuer } })),
+    constraints: terms.constraints ?? {},
+    issuedAt: timestampOf(at),
+    ...(terms.metadata === undefined ? {} : { metadata: terms.metadata }),
+  });
+};
+
+export type ComposeDerivedCode = 'identity_mismatch' | 'not_the_holder' | 'parent_inactive' | DeriveRefusalCode;
+
+/**
+ * Writes a derived grant: what its holder passes on of `parent`. Revocation of the parent counts by being in the log at all,
+ * whatever instant it is stamped with; descendants issued a moment later would be dead on arrival.
+ */
+export const composeDerivedGrant = (
+  parent: CapabilityGrant,
+  terms: GrantTerms,
+  { requestedBy, at }: { readonly requestedBy: Address; readonly at: Instant },
+): Result<CapabilityGrant, { readonly code: ComposeDerivedCode }> => {
+  if (terms.issuer !== undefined && !sameAddress(terms.issuer, requestedBy)) return err({ code: 'identity_mismatch' });
+  if (!sameAddress(parent.subject, requestedBy)) return err({ code: 'not_the_holder' });
+  if (parent.revokedAt !== undefined) return err({ code: 'parent_inactive' });
+  const { id, subject, capabilities, constraints, metadata } = terms;
+  // The parent may have been dated by another replica, whose clock is ahead of ours by their skew. A child is never older.
+  const issuedAt = timestampOf(Math.max(at, instantOf(parent.issuedAt) ?? at));
+  return deriveGrant(parent, { id, subject, capabilities, issuedAt, constraints, metadata });
+};

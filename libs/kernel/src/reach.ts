@@ -1,0 +1,47 @@
+import { type Instant, type ReachResult, type ResourceReach, type ToolDefinition, byCodeUnit, canonicalJson, sameAddress } from '@sharedos/contracts';
+import { type Asking, askUse } from './asking.ts';
+import type { ResolvedAuthority } from './authority.ts';
+import { type ChainFrame, validateChain } from './chain.ts';
+import { type GrantVerifier, unfitness } from './decide.ts';
+
+/**
+ * Where an authority operates now. It describes and never authorizes: nothing is spent, and neither the host's ceiling nor tool
+ * namespaces apply. A grant that would not work is simply absent, but a budget that cannot be read makes the whole answer
+ * unavailable: half an answer would read as a whole one.
+ *
+ * @see spec/authorization.md §10
+ */
+export function* computeReach(
+  authority: ResolvedAuthority,
+  { now, verify }: { readonly now: Instant; readonly verify?: GrantVerifier | undefined },
+): Asking<ReachResult> {
+  const { context, admittedAt, grants } = authority;
+  if (admittedAt === undefined || !Number.isFinite(now)) return { status: 'computed', reach: [] };
+  const frame: ChainFrame = { context, admittedAt, now };
+  const entries = new Map<string, ResourceReach>();
+  for (const held of grants) {
+    if (unfitness(held, frame, context, verify) !== undefined) continue;
+    const chain = yield* validateChain(held, frame);
+    if (chain.status !== 'valid') continue;
+    const { id, constraints, capabilities } = held.grant;
+    if (constraints.maxUses !== undefined) {
+      const use = yield* askUse({ namespaceId: context.namespaceId, grantId: id, max: constraints.maxUses, consume: false });
+      if (use === 'unavailable' || use === 'missing_port') return { status: 'unavailable', reasonCode: 'usage_store_unavailable' };
+      if (use === 'exhausted') continue;
+    }
+    for (const { resource, actions, scope } of capabilities) {
+      if (!sameAddress(resource.owner ?? context.owner, context.owner)) continue;
+      const entry = { namespace: resource.namespace, path: [...resource.path], actions: [...new Set(actions)].sort(byCodeUnit), scope };
+      entries.set(canonicalJson([entry.namespace, entry.path, entry.scope, entry.actions]), entry);
+    }
+  }
+  const reach = [...entries].sort(([a], [b]) => byCodeUnit(a, b)).map(([, entry]) => entry);
+  return { status: 'computed', reach };
+}
+
+/** Reach narrowed to the resource namespaces that some offered tool operates on; what a turn's runtime is shown. */
+export const reachThroughTools = (reach: ReachResult, tools: readonly Pick<ToolDefinition, 'requiredCapability'>[]): ReachResult => {
+  if (reach.status !== 'computed') return reach;
+  const namespaces = new Set(tools.map(({ requiredCapability }) => requiredCapability.resource.namespace));
+  return { status: 'computed', reach: reach.reach.filter(({ namespace }) => namespaces.has(namespace)) };
+};

@@ -1,0 +1,84 @@
+import { type CapabilityRequirement, type ExactRequirement, type Instant, type ResourceRef, sameAddress } from '@sharedos/contracts';
+import type { Asking } from './asking.ts';
+import type { ResolvedAuthority } from './authority.ts';
+import type { HostCeiling } from './ceiling.ts';
+import { type Decided, type GrantVerifier, decide } from './decide.ts';
+import { type OwnerFrame, ownersAgree } from './matching.ts';
+import { isAtOrBelow } from './paths.ts';
+
+export interface ToolCallQuestion {
+  /** The tool's declared requirement: its discovery ceiling. */
+  readonly ceiling: CapabilityRequirement;
+  /** What exactly this call needs, or why its arguments gave no requirement. */
+  readonly exact: ExactRequirement;
+  readonly now: Instant;
+  readonly verify?: GrantVerifier | undefined;
+  readonly hostCeiling?: HostCeiling | undefined;
+}
+
+/** A decision that is recorded as `authorization.checked`. */
+export interface RecordedDecision {
+  readonly request: CapabilityRequirement;
+  readonly decided: Decided;
+  /** The kind of check it was, on denials too; not whether a use was taken. */
+  readonly consume: boolean;
+}
+
+/** The verdict on a tool call. `status` and `code` are what the caller hears; `cause` and `recorded` are for audit alone. */
+export interface ToolCallDecided {
+  readonly status: 'allowed' | 'denied' | 'failed';
+  readonly code: string;
+  readonly cause?: string;
+  /** At most one: a discovery that allowed leaves no record. */
+  readonly recorded: readonly RecordedDecision[];
+  /** Of the exact requirement, once it is known to be inside the ceiling. */
+  readonly resource?: ResourceRef;
+  readonly action?: string;
+  readonly grantId?: string;
+  readonly usageTaken?: { readonly grantId: string };
+}
+
+/**
+ * Decides one tool call. The order is what a caller can see: whoever may not discover the tool learns nothing about their
+ * arguments, and nothing is spent before the exact requirement is known to be one this tool may have.
+ *
+ * @see spec/turns.md §9, rows 6 to 11
+ */
+export function* decideToolCall(authority: ResolvedAuthority, { ceiling, exact, now, verify, hostCeiling }: ToolCallQuestion): Asking<ToolCallDecided> {
+  const ports = { now, verify, ceiling: hostCeiling };
+  const { context } = authority;
+
+  const discovery = yield* decide(authority, ceiling, { ...ports, consume: false, mode: 'discover' });
+  if (!discovery.decision.allowed) {
+    const recorded = [{ request: ceiling, decided: discovery, consume: false }];
+    return { status: 'denied', code: 'tool_unavailable', cause: discovery.decision.reasonCode, recorded };
+  }
+  if ('failure' in exact) return { status: 'failed', code: exact.failure, recorded: [] };
+
+  const { requirement } = exact;
+  const { owner } = requirement.resource;
+  if (owner !== undefined && !sameAddress(owner, context.owner)) {
+    const decided = yield* decide(authority, requirement, { ...ports, consume: false, mode: 'execute' });
+    return { status: 'denied', code: decided.decision.reasonCode, recorded: [{ request: requirement, decided, consume: false }] };
+  }
+  if (!requirementIsWithinCeiling(requirement, ceiling, context)) return { status: 'failed', code: 'invalid_tool_requirement', recorded: [] };
+
+  const decided = yield* decide(authority, requirement, { ...ports, consume: true, mode: 'execute' });
+  const { allowed, reasonCode, matchedGrantId } = decided.decision;
+  return {
+    status: allowed ? 'allowed' : 'denied',
+    code: reasonCode,
+    recorded: [{ request: requirement, decided, consume: true }],
+    resource: requirement.resource,
+    action: requirement.action,
+    ...(matchedGrantId === undefined ? {} : { grantId: matchedGrantId }),
+    ...(decided.usageTaken === undefined ? {} : { usageTaken: decided.usageTaken }),
+  };
+}
+
+/** A tool has one action, one namespace and one owner, and is called at or below its declared path. @see spec/tools.md §6 */
+export const requirementIsWithinCeiling = (requirement: CapabilityRequirement, ceiling: CapabilityRequirement, frame: OwnerFrame): boolean =>
+  requirement.action === ceiling.action &&
+  requirement.resource.namespace === ceiling.resource.namespace &&
+  ownersAgree(requirement.resource.owner, ceiling.resource.owner, frame) &&
+  isAtOrBelow(requirement.resource.path, ceiling.resource.path);
