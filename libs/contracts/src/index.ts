@@ -12,6 +12,7 @@ export * from './operations.ts';
 export * from './principals.ts';
 export * from './result.ts';
 export * from './scalars.ts';
+export * from './schema-registry.ts';
 export * from './subjects.ts';
 export * from './time.ts';
 export * from './tools.ts';

@@ -33,6 +33,8 @@ export const MessageInbox = wireMessage('message.inbox/1', z.strictObject({ limi
 export type MessageInbox = z.infer<typeof MessageInbox.schema>;
 export const InboxEntry = z.strictObject({ sequence: z.int().min(1), message: MessageEnvelope });
 export type InboxEntry = z.infer<typeof InboxEntry>;
+/** One message as its recipient's inbox keeps it. */
+export const InboxMessage = wireMessage('inbox.message/1', MessageEnvelope);
 export const MessageInboxReply = replyMessage('message.inbox.reply/1', z.strictObject({ messages: z.array(InboxEntry).max(100) }));
 
 /** Takes a message out of the caller's inbox for good. Acknowledging twice changes nothing. */

@@ -1,0 +1,111 @@
+import type { z } from 'zod';
+import * as access from './access.ts';
+import * as audit from './audit.ts';
+import { ProtocolError } from './errors.ts';
+import * as execution from './execution.ts';
+import * as grants from './grants.ts';
+import * as messages from './messages.ts';
+import * as operations from './operations.ts';
+import { Address, AgentAddress } from './principals.ts';
+import { Hash, Id, Path, Purpose } from './scalars.ts';
+import type { SubjectVerb } from './subjects.ts';
+import { Ts } from './time.ts';
+import * as tools from './tools.ts';
+import * as authorityWire from './wire/authority.ts';
+import * as grantWire from './wire/grant.ts';
+import * as ledgerWire from './wire/ledger.ts';
+import * as logWire from './wire/log.ts';
+import * as messageWire from './wire/message.ts';
+import * as recordsWire from './wire/records.ts';
+import { Revision } from './wire/revision.ts';
+import * as turnWire from './wire/turn.ts';
+import type { WireMessage } from './wire/wire.ts';
+
+/** The public contracts by name, as they are published in `schemas/contracts`. A released name keeps its shape. */
+export const PUBLIC_CONTRACTS = {
+  Id,
+  Purpose,
+  Path,
+  Ts,
+  Hash,
+  Revision,
+  Address,
+  AgentAddress,
+  ProtocolError,
+  ResourceRef: grants.ResourceRef,
+  Capability: grants.Capability,
+  CapabilityRequirement: grants.CapabilityRequirement,
+  CapabilityConstraints: grants.CapabilityConstraints,
+  CapabilityGrant: grants.CapabilityGrant,
+  CapabilityRequest: grants.CapabilityRequest,
+  CapabilityRequestPayload: grants.CapabilityRequestPayload,
+  AccessContext: access.AccessContext,
+  AuthorizationDecision: access.AuthorizationDecision,
+  AuthoritySnapshot: access.AuthoritySnapshot,
+  ReachResult: access.ReachResult,
+  AuditEvent: audit.AuditEvent,
+  ToolDefinition: tools.ToolDefinition,
+  ToolCall: tools.ToolCall,
+  ToolResult: tools.ToolResult,
+  PublishedTool: tools.PublishedTool,
+  ToolCatalog: tools.ToolCatalog,
+  ResourceOperation: operations.ResourceOperation,
+  ResourceResult: operations.ResourceResult,
+  MessageEnvelope: messages.MessageEnvelope,
+  DeliveryResult: messages.DeliveryResult,
+  ExecutionRequest: execution.ExecutionRequest,
+  RuntimeExecutionRequest: execution.RuntimeExecutionRequest,
+  ExecutionEvent: execution.ExecutionEvent,
+  ExecutionResult: execution.ExecutionResult,
+  Escalation: execution.Escalation,
+  RuntimeManifest: execution.RuntimeManifest,
+  RuntimeEvent: execution.RuntimeEvent,
+  RuntimeTurnOutcome: execution.RuntimeTurnOutcome,
+  LogEvent: logWire.LogEvent,
+  GrantEvent: logWire.GrantEvent,
+} as const satisfies Readonly<Record<string, z.ZodType>>;
+
+/** What a subject carries: the bodies published on it and, for a request, the body of the answer. */
+export interface SubjectBodies {
+  readonly carries: readonly WireMessage<unknown>[];
+  readonly reply?: WireMessage<unknown>;
+}
+
+const bodies = (carries: readonly WireMessage<unknown>[], reply?: WireMessage<unknown>): SubjectBodies =>
+  reply === undefined ? { carries } : { carries, reply };
+
+/** One schema a subject: complete by its type, so a new row of the subject table cannot be left without its bodies. */
+export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
+  'turn.request': bodies([turnWire.TurnRequest]),
+  'turn.cancel': bodies([turnWire.TurnCancel], turnWire.TurnCancelReply),
+  'turn.list': bodies([turnWire.TurnList], turnWire.TurnListReply),
+  'turn.get': bodies([turnWire.TurnGet], turnWire.TurnGetReply),
+  'turn.result': bodies([turnWire.TurnResult]),
+  'turn.event': bodies([turnWire.TurnEvent]),
+  'turn.refused': bodies([turnWire.TurnRefused]),
+  'execution.control': bodies([turnWire.ExecutionControl], turnWire.ExecutionControlReply),
+  'grant.issue': bodies([grantWire.GrantIssue], grantWire.GrantReply),
+  'grant.derive': bodies([grantWire.GrantDerive], grantWire.GrantReply),
+  'grant.revoke': bodies([grantWire.GrantRevoke], grantWire.GrantReply),
+  'grant.get': bodies([grantWire.GrantGet], grantWire.GrantReply),
+  'grant.list': bodies([grantWire.GrantList], grantWire.GrantListReply),
+  'authority.open': bodies([authorityWire.AuthorityOpen], authorityWire.AuthorityOpenReply),
+  'authority.decide': bodies([authorityWire.AuthorityDecide], authorityWire.AuthorityDecideReply),
+  'authority.reach': bodies([authorityWire.AuthorityReach], authorityWire.AuthorityReachReply),
+  'message.send': bodies([messageWire.MessageSend], messageWire.MessageSendReply),
+  'message.inbox': bodies([messageWire.MessageInbox], messageWire.MessageInboxReply),
+  'message.ack': bodies([messageWire.MessageAck], messageWire.MessageAckReply),
+  inbox: bodies([messageWire.InboxMessage]),
+  audit: bodies([recordsWire.AuditRecordMessage]),
+  'feed.audit': bodies([recordsWire.AuditRecordMessage]),
+  'records.query': bodies([recordsWire.RecordsQuery], recordsWire.RecordsQueryReply),
+  ledger: bodies([ledgerWire.LedgerRecordMessage, ledgerWire.UseClaimMessage]),
+  log: bodies([logWire.LogRecordMessage]),
+};
+
+/** Every body on the wire by its released name, the value of the `sharedos-schema` header. */
+export const WIRE_MESSAGES: ReadonlyMap<string, WireMessage<unknown>> = new Map(
+  Object.values(SUBJECT_BODIES)
+    .flatMap(({ carries, reply }) => (reply === undefined ? carries : [...carries, reply]))
+    .map((message) => [message.name, message]),
+);
