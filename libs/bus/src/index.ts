@@ -1,5 +1,15 @@
+export * from './bus.ts';
+export * from './connect.ts';
+export * from './follow-stream.ts';
+export { type HeaderFields, type WithHeaders, contextFromHeaders, traceHeaders } from './headers.ts';
 export * from './js-rights.ts';
 export * from './nats-config.ts';
 export * from './permissions.ts';
 export * from './provision.ts';
+export { type PublishStoredOptions, type StoreRefusal, type StoredAck } from './publish-stored.ts';
+export * from './read-subject.ts';
+export * from './serve.ts';
+export { type StoredMessage } from './stored-message.ts';
 export * from './streams.ts';
+export { backoffMs, pause, within } from './waiting.ts';
+export * from './work-queue.ts';

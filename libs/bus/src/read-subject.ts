@@ -1,0 +1,93 @@
+import { type Result, type Unavailable, ok, unavailable } from '@sharedos/contracts';
+import type { Bus } from './bus.ts';
+import { type StoredMessage, askJetStream, refusalReason } from './stored-message.ts';
+
+export interface ReadOptions {
+  /** For the whole reading. */
+  readonly timeoutMs: number;
+  /** Nothing before it is read; known, it spares the server a search from the beginning. */
+  readonly fromSequence?: number;
+  /** More than this is `unavailable`: nobody should hold a subject of that size at once. */
+  readonly limitBytes?: number;
+}
+
+const LIMIT_BYTES = 64 * 1024 * 1024;
+const NO_MESSAGE = 10037;
+
+interface RawMessage {
+  readonly message: { readonly subject: string; readonly seq: number; readonly hdrs?: string; readonly data?: string; readonly time: string };
+}
+
+type Question = { readonly last_by_subj: string } | { readonly next_by_subj: string; readonly seq: number };
+
+/**
+ * The last message on a subject, from the stream's leader.
+ *
+ * @returns `undefined` when there is none. In a cluster a leader that was cut off may still answer with an old one: enough to learn
+ *   what to expect of the next write, never to conclude that something did not happen.
+ */
+export const lastOnSubject = (bus: Bus, stream: string, natsSubject: string, options: { readonly timeoutMs: number }): Promise<Result<StoredMessage | undefined, Unavailable>> =>
+  getMessage(bus, stream, { last_by_subj: natsSubject }, options.timeoutMs);
+
+/**
+ * All messages on a subject, or on all that a filter covers, oldest first, up to the last one there when reading began.
+ *
+ * One question a message: a turn has tens of records, and this needs no consumer, hence no right to make one, and no "pending" count.
+ */
+export const readSubject = async (bus: Bus, stream: string, filterSubject: string, options: ReadOptions): Promise<Result<StoredMessage[], Unavailable>> => {
+  const deadline = performance.now() + options.timeoutMs;
+  const last = await lastOnSubject(bus, stream, filterSubject, options);
+  if (!last.ok) return last;
+  const messages: StoredMessage[] = [];
+  if (last.value === undefined) return ok(messages);
+  let bytes = 0;
+  let from = options.fromSequence ?? 1;
+  while (from <= last.value.sequence) {
+    const remaining = deadline - performance.now();
+    if (remaining <= 0) return unavailable(`${filterSubject} was not read within ${options.timeoutMs} ms`);
+    const next: Result<StoredMessage | undefined, Unavailable> =
+      from === last.value.sequence ? last : await getMessage(bus, stream, { next_by_subj: filterSubject, seq: from }, remaining);
+    if (!next.ok) return next;
+    // Purged since, or past what was the end when reading began.
+    if (next.value === undefined || next.value.sequence > last.value.sequence) break;
+    bytes += next.value.data.byteLength;
+    if (bytes > (options.limitBytes ?? LIMIT_BYTES)) return unavailable(`${filterSubject} holds more than the limit of bytes`);
+    messages.push(next.value);
+    from = next.value.sequence + 1;
+  }
+  return ok(messages);
+};
+
+/** The stream's last sequence. Current only where the stream has one replica: in a cluster this may be stale (design §5). */
+export const streamHead = async (bus: Bus, stream: string, options: { readonly timeoutMs: number }): Promise<Result<number, Unavailable>> => {
+  const info = await askJetStream<{ readonly state: { readonly last_seq: number } }>(bus, `$JS.API.STREAM.INFO.${stream}`, undefined, options.timeoutMs);
+  return info.ok ? ok(info.value.state.last_seq) : unavailable(refusalReason(info.error));
+};
+
+const getMessage = async (bus: Bus, stream: string, question: Question, timeoutMs: number): Promise<Result<StoredMessage | undefined, Unavailable>> => {
+  const answer = await askJetStream<RawMessage>(bus, `$JS.API.STREAM.MSG.GET.${stream}`, question, timeoutMs);
+  if (answer.ok) return ok(storedFromApi(answer.value));
+  if (answer.error.kind === 'refused' && answer.error.error.err_code === NO_MESSAGE) return ok(undefined);
+  return unavailable(refusalReason(answer.error));
+};
+
+const storedFromApi = ({ message }: RawMessage): StoredMessage => {
+  let fields: ReadonlyMap<string, string> | undefined;
+  return {
+    subject: message.subject,
+    sequence: message.seq,
+    data: Buffer.from(message.data ?? '', 'base64'),
+    storedAt: Date.parse(message.time),
+    header: (name) => (fields ??= headerFields(message.hdrs)).get(name) || undefined,
+  };
+};
+
+/** Reads `NATS/1.0\r\nname: value\r\n…`; the first of several values stands. */
+const headerFields = (encoded: string | undefined): ReadonlyMap<string, string> => {
+  const fields = new Map<string, string>();
+  for (const line of Buffer.from(encoded ?? '', 'base64').toString('utf8').split('\r\n').slice(1)) {
+    const colon = line.indexOf(':');
+    if (colon > 0 && !fields.has(line.slice(0, colon))) fields.set(line.slice(0, colon), line.slice(colon + 1).trim());
+  }
+  return fields;
+};

@@ -1,0 +1,280 @@
+import { type ParsedSubject, type Result, type Unavailable, ok, parseSubject, unavailable } from '@sharedos/contracts';
+import { type Msg, type Subscription, createInbox } from 'nats';
+import { type Bus, drainSubscription } from './bus.ts';
+import { type WithHeaders, contextFromHeaders, headerOf } from './headers.ts';
+import { type DeliveryPlace, placeOf } from './stored-message.ts';
+import { SpanKind, inMessageSpan } from './trace-span.ts';
+import { backoffMs, pause, within } from './waiting.ts';
+
+/** One message of a work queue, in the hands of one handler. It is settled by the first of `ack`, `nak` and `term`. */
+export interface QueuedDelivery extends WithHeaders {
+  readonly subject: string;
+  /** `undefined` for a subject that is not spelled as ours are: settle it with `term`. */
+  readonly parsed: ParsedSubject | undefined;
+  readonly data: Uint8Array;
+  /** Place in the stream: the same however often the message is delivered. */
+  readonly sequence: number;
+  readonly redelivered: boolean;
+  /** 1 for the first delivery. */
+  readonly deliveryCount: number;
+  /** Aborted when the queue stops and its grace is over. */
+  readonly signal: AbortSignal;
+  /**
+   * Takes the message out of the queue, and waits until the broker has done so. `unavailable`: it may come again.
+   *
+   * Only whoever claimed the work may call it: a late acknowledgement also ends a delivery that runs elsewhere by then.
+   */
+  ack(): Promise<Result<void, Unavailable>>;
+  /** Hands the message back, to be delivered again no earlier than `delayMs` from now. */
+  nak(delayMs: number): void;
+  /** Takes it out as unfit for any handler. `reason` goes to `onTerminated`. */
+  term(reason: string): void;
+}
+
+export interface WorkQueueOptions {
+  readonly stream: string;
+  /** An existing durable pull consumer with explicit acknowledgement. */
+  readonly consumer: string;
+  /** Handlers at once. Nothing is fetched ahead: a message is asked for only when a handler is free. */
+  readonly concurrency: number;
+  /** The consumer's `ack_wait`. The lease is extended at each third of it while a handler runs. */
+  readonly leaseMs: number;
+  readonly handle: (delivery: QueuedDelivery) => Promise<void>;
+  /** A handler threw, or ended without settling its message, which is then handed back. */
+  readonly onDefect: (error: unknown, where: string) => void;
+  /** The queue cannot be read now, and is tried again by itself. */
+  readonly onTrouble?: (reason: string) => void;
+  readonly onTerminated?: (sequence: number, reason: string) => void;
+  /** First delay of what a failed handler left; doubles with each delivery, up to a minute. */
+  readonly retryDelayMs?: number;
+}
+
+export interface WorkQueue {
+  /** Messages being handled now. */
+  readonly running: number;
+  /** Whether the broker answered the last time it was asked for work. */
+  readonly alive: boolean;
+  /** Asks for nothing more, waits for the handlers, aborts them after `graceMs` and returns soon after. */
+  stop(options: { readonly graceMs: number }): Promise<void>;
+}
+
+type Pulled = { readonly kind: 'message'; readonly message: Msg } | { readonly kind: 'nothing' } | { readonly kind: 'failed'; readonly reason: string };
+
+const PULL_MS = 30_000;
+const BEAT_MS = 2_000;
+/** Two beats missed, and room for a busy moment. */
+const SILENCE_MS = 2 * BEAT_MS + 500;
+const ACK_MS = 5_000;
+const RETRY_MS = 1_000;
+const RETRY_MOST_MS = 60_000;
+const ABORTED_MS = 2_000;
+
+/**
+ * Works off a durable consumer. It comes back by itself after a lost connection, a restart of the broker, and a consumer that was
+ * deleted and made anew.
+ */
+export const workQueue = (bus: Bus, options: WorkQueueOptions): WorkQueue => new PullingQueue(bus, options);
+
+class PullingQueue implements WorkQueue {
+  readonly #bus: Bus;
+  readonly #options: WorkQueueOptions;
+  readonly #inbox: string;
+  readonly #subscription: Subscription;
+  readonly #pulls = new Map<string, (pulled: Pulled | 'beat') => void>();
+  readonly #unwatch: () => void;
+  readonly #stopping = new AbortController();
+  readonly #aborted = new AbortController();
+  readonly #slots: Promise<void>[];
+  #nextPull = 0;
+  #failures = 0;
+  #running = 0;
+  #alive = false;
+
+  constructor(bus: Bus, options: WorkQueueOptions) {
+    this.#bus = bus;
+    this.#options = options;
+    this.#inbox = createInbox(bus.replies.inboxPrefix);
+    this.#subscription = bus.nats.subscribe(`${this.#inbox}.*`, {
+      callback: (error, message) => (error === null ? this.#arrived(message) : undefined),
+    });
+    this.#unwatch = bus.watch((connected) => {
+      if (!connected) this.#endPulls('the connection to NATS was lost');
+    });
+    this.#slots = Array.from({ length: options.concurrency }, () => this.#workOff());
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  get alive(): boolean {
+    return this.#alive && this.#bus.connected;
+  }
+
+  async stop({ graceMs }: { readonly graceMs: number }): Promise<void> {
+    this.#stopping.abort();
+    // What the broker sent before it learned of this is handed back as it arrives.
+    await drainSubscription(this.#subscription);
+    this.#endPulls('stopping');
+    const ended = Promise.allSettled(this.#slots);
+    if ((await within(ended, graceMs)) === undefined) {
+      this.#aborted.abort();
+      await within(ended, ABORTED_MS);
+    }
+    this.#unwatch();
+  }
+
+  /** One handler's place: asks for one message, handles it, asks for the next. */
+  async #workOff(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const pulled = await this.#pull();
+      if (pulled.kind === 'failed') {
+        if (this.#alive && !signal.aborted) this.#options.onTrouble?.(pulled.reason);
+        this.#alive = false;
+        this.#failures += 1;
+        await pause(backoffMs(Math.floor(this.#failures / this.#options.concurrency)), signal);
+        continue;
+      }
+      this.#alive = true;
+      this.#failures = 0;
+      if (pulled.kind === 'message') await this.#handle(pulled.message);
+    }
+  }
+
+  #pull(): Promise<Pulled> {
+    if (!this.#bus.connected) return Promise.resolve({ kind: 'failed', reason: 'not connected to NATS' });
+    const token = (this.#nextPull++).toString(36);
+    return new Promise((resolve) => {
+      const silent = setTimeout(() => settle({ kind: 'failed', reason: 'the broker is silent' }), SILENCE_MS);
+      const settle = (pulled: Pulled | 'beat'): void => {
+        if (pulled === 'beat') {
+          silent.refresh();
+          return;
+        }
+        clearTimeout(silent);
+        this.#pulls.delete(token);
+        resolve(pulled);
+      };
+      this.#pulls.set(token, settle);
+      const question = { batch: 1, expires: PULL_MS * 1_000_000, idle_heartbeat: BEAT_MS * 1_000_000 };
+      try {
+        const reply = `${this.#inbox}.${token}`;
+        this.#bus.nats.publish(`$JS.API.CONSUMER.MSG.NEXT.${this.#options.stream}.${this.#options.consumer}`, JSON.stringify(question), { reply });
+      } catch {
+        settle({ kind: 'failed', reason: 'the connection to NATS is closed' });
+      }
+    });
+  }
+
+  #arrived(message: Msg): void {
+    const pull = this.#pulls.get(tokenAfter(this.#inbox, message));
+    const code = message.headers?.code ?? 0;
+    if (code === 0) {
+      // For a pull that was given up, or for nobody because we stop: another replica should not wait for the lease to end.
+      if (pull === undefined || this.#stopping.signal.aborted) this.#respond(message, '-NAK');
+      else pull({ kind: 'message', message });
+      return;
+    }
+    if (code === 100) pull?.('beat');
+    else if (code === 404 || code === 408) pull?.({ kind: 'nothing' });
+    else pull?.({ kind: 'failed', reason: code === 503 ? 'the consumer does not exist' : `the broker ended the wait (${code} ${message.headers?.description})` });
+  }
+
+  #endPulls(reason: string): void {
+    for (const pull of [...this.#pulls.values()]) pull({ kind: 'failed', reason });
+  }
+
+  async #handle(message: Msg): Promise<void> {
+    const place = placeOf(message.reply);
+    if (place === undefined) {
+      this.#options.onDefect(new Error('a message without a reply subject of a consumer'), 'work queue');
+      return;
+    }
+    this.#running += 1;
+    const lease = setInterval(() => this.#respond(message, '+WPI'), this.#options.leaseMs / 3);
+    const delivery = new Taken(this.#bus, message, place, this.#aborted.signal, this.#options.onTerminated);
+    const { parsed } = delivery;
+    const handled = { kind: SpanKind.CONSUMER, name: parsed?.verb ?? 'unknown', parsed, bytes: message.data.byteLength, group: this.#options.consumer } as const;
+    try {
+      await inMessageSpan(contextFromHeaders(delivery), handled, () => this.#options.handle(delivery));
+      if (!delivery.settled) throw new Error('the handler ended without settling its message');
+    } catch (error) {
+      this.#options.onDefect(error, `work queue ${this.#options.consumer}`);
+      if (!delivery.settled) delivery.nak(this.#retryDelay(place.deliveryCount));
+    } finally {
+      clearInterval(lease);
+      this.#running -= 1;
+    }
+  }
+
+  #retryDelay(deliveryCount: number): number {
+    return Math.min(RETRY_MOST_MS, (this.#options.retryDelayMs ?? RETRY_MS) * 2 ** Math.min(deliveryCount - 1, 16));
+  }
+
+  #respond(message: Msg, verb: string): void {
+    if (this.#bus.connected && !this.#bus.nats.isClosed()) message.respond(verb);
+  }
+}
+
+const tokenAfter = (inbox: string, message: Msg): string => message.subject.slice(inbox.length + 1);
+
+class Taken implements QueuedDelivery {
+  readonly parsed: ParsedSubject | undefined;
+  readonly sequence: number;
+  readonly deliveryCount: number;
+  readonly signal: AbortSignal;
+  readonly #bus: Bus;
+  readonly #message: Msg;
+  readonly #onTerminated: WorkQueueOptions['onTerminated'];
+  settled = false;
+
+  constructor(bus: Bus, message: Msg, place: DeliveryPlace, signal: AbortSignal, onTerminated: WorkQueueOptions['onTerminated']) {
+    this.#bus = bus;
+    this.#message = message;
+    this.#onTerminated = onTerminated;
+    this.parsed = parseSubject(message.subject);
+    this.sequence = place.sequence;
+    this.deliveryCount = place.deliveryCount;
+    this.signal = signal;
+  }
+
+  get subject(): string {
+    return this.#message.subject;
+  }
+
+  get data(): Uint8Array {
+    return this.#message.data;
+  }
+
+  get redelivered(): boolean {
+    return this.deliveryCount > 1;
+  }
+
+  header(name: string): string | undefined {
+    return headerOf(this.#message.headers, name);
+  }
+
+  async ack(): Promise<Result<void, Unavailable>> {
+    this.settled = true;
+    if (!this.#bus.connected) return unavailable('not connected to NATS');
+    const done = await this.#bus.replies.send(this.#message.reply ?? '', '+ACK', undefined, ACK_MS);
+    return done.ok ? ok(undefined) : unavailable(done.error.reason);
+  }
+
+  nak(delayMs: number): void {
+    this.#settle(`-NAK ${JSON.stringify({ delay: Math.round(delayMs * 1_000_000) })}`);
+  }
+
+  term(reason: string): void {
+    // The broker of 2.9 takes no reason with it, and would read one as no answer at all.
+    this.#settle('+TERM');
+    this.#onTerminated?.(this.sequence, reason);
+  }
+
+  #settle(verb: string): void {
+    this.settled = true;
+    if (this.#bus.connected && !this.#bus.nats.isClosed()) this.#message.respond(verb);
+  }
+}
+
