@@ -1,0 +1,357 @@
+import { type Result, type Unavailable, type UseTaken, encodeName, ok, unavailable } from '@sharedos/contracts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RebuildOptions, RebuiltUsageStore } from './rebuilt-store.ts';
+import type { BoundedGrant, SpentUse, UsageState } from './usage-store.ts';
+
+/** One memory of counters that can be lost, and stores that share it as replicas do. */
+export interface UsageHarness {
+  open(options: RebuildOptions): RebuiltUsageStore;
+  /** Everything forgotten, the server and its connections alive. */
+  wipe(): Promise<void>;
+  /** The server killed and started empty. */
+  restart(): Promise<void>;
+  stall(): Promise<void>;
+  resume(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const OPEN_WITHIN_MS = 10_000;
+/** A command's deadline, and what a busy machine adds. */
+const ANSWERS_WITHIN_MS = 1_500;
+
+const grant: BoundedGrant = { namespaceId: 'acme', grantId: 'grant-1', max: 5 };
+
+/** The claims a ledger would hold: the first of an ordinal is the only one. */
+const claimsOf = () => {
+  const claims = new Map<string, SpentUse>();
+  return {
+    claim: ({ namespaceId }: BoundedGrant, { grantId, ordinal }: UseTaken, operation: string): boolean => {
+      const name = encodeName(namespaceId, grantId, String(ordinal));
+      const held = claims.get(name) ?? { namespaceId, grantId, ordinal, operation };
+      claims.set(name, held);
+      return held.operation === operation;
+    },
+    spentUses: async (): Promise<Result<readonly SpentUse[], Unavailable>> => ok([...claims.values()]),
+    ordinals: (): readonly number[] => [...claims.values()].map(({ ordinal }) => ordinal),
+  };
+};
+
+const spent = (ordinal: number, operation: string): SpentUse => ({ namespaceId: grant.namespaceId, grantId: grant.grantId, ordinal, operation });
+
+/** A value that is waited for, and given by hand. */
+const gate = <T>() => {
+  let give: (value: T) => void = () => undefined;
+  let reach: () => void = () => undefined;
+  const given = new Promise<T>((resolve) => (give = resolve));
+  const reached = new Promise<void>((resolve) => (reach = resolve));
+  return { give, reached, wait: () => (reach(), given) };
+};
+
+const taken = async (store: RebuiltUsageStore, operation: string, of: BoundedGrant = grant): Promise<UseTaken | undefined> => {
+  const use = await store.take(of, operation);
+  if (!use.ok) throw new Error(`take was ${use.error.reason}`);
+  return use.value;
+};
+
+const ordinalOf = async (store: RebuiltUsageStore, operation: string, of?: BoundedGrant): Promise<number | undefined> => (await taken(store, operation, of))?.ordinal;
+
+export const usageStoreContract = (adapter: string, openHarness: () => Promise<UsageHarness>): void =>
+  describe(`${adapter} as a usage store`, () => {
+    let harness: UsageHarness;
+    let stores: RebuiltUsageStore[];
+
+    beforeEach(async () => {
+      harness = await openHarness();
+      stores = [];
+    });
+    afterEach(async () => {
+      await harness.resume();
+      await Promise.all(stores.map((store) => store.close()));
+      await harness.close();
+    });
+
+    const replica = (options: Partial<RebuildOptions> = {}): RebuiltUsageStore => {
+      const store = harness.open({ spentUses: async () => ok([]), settleMs: 0, backoff: { firstMs: 5, maxMs: 100 }, ...options });
+      stores.push(store);
+      return store;
+    };
+    const opened = async (options: Partial<RebuildOptions> = {}): Promise<RebuiltUsageStore> => {
+      const store = replica(options);
+      expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+      return store;
+    };
+    /** Asks again until the store answers, as somebody whose turn was refused would. Fails when that takes too long. */
+    const persistently = async (store: RebuiltUsageStore, operation: string): Promise<UseTaken | undefined> => {
+      const giveUp = AbortSignal.timeout(OPEN_WITHIN_MS);
+      for (;;) {
+        const use = await store.take(grant, operation);
+        if (use.ok) return use.value;
+        if (giveUp.aborted) throw new Error(`never answered: ${use.error.reason}`);
+        await store.whenOpen(OPEN_WITHIN_MS);
+      }
+    };
+
+    describe('handing out', () => {
+      it('gives exactly the maximum to 64 operations that ask two replicas at once', async () => {
+        const [one, two] = [await opened(), await opened()];
+        const asked = Array.from({ length: 64 }, (_, index) => ordinalOf(index % 2 === 0 ? one : two, `operation-${index}`));
+        const ordinals = (await Promise.all(asked)).filter((ordinal) => ordinal !== undefined);
+        expect(ordinals.toSorted()).toEqual([1, 2, 3, 4, 5]);
+      });
+
+      it('gives an operation that asks again, anywhere, the same ordinal and takes nothing more', async () => {
+        const [one, two] = [await opened(), await opened()];
+        const ordinals = await Promise.all(Array.from({ length: 20 }, (_, index) => ordinalOf(index % 2 === 0 ? one : two, 'operation')));
+        expect(new Set(ordinals)).toEqual(new Set([1]));
+        expect(await two.count(grant)).toEqual(ok(1));
+      });
+
+      it('still knows an operation when all uses are handed out, and refuses any other', async () => {
+        const store = await opened();
+        const once = { ...grant, max: 1 };
+        await taken(store, 'first', once);
+        expect(await ordinalOf(store, 'second', once)).toBeUndefined();
+        expect(await ordinalOf(store, 'first', once)).toBe(1);
+      });
+
+      it('counts without consuming', async () => {
+        const store = await opened();
+        expect(await store.count(grant)).toEqual(ok(0));
+        await taken(store, 'operation');
+        for (let asked = 0; asked < 10; asked += 1) expect(await store.count(grant)).toEqual(ok(1));
+        expect(await ordinalOf(store, 'next')).toBe(2);
+      });
+
+      it('keeps apart grants whose names differ only in oddities', async () => {
+        const store = await opened();
+        const names = [
+          ['a', 'b.c'], ['a.b', 'c'], ['a', 'b:c'], ['a:b', 'c'], ['a}', '{b'], ['{a}', 'b'], ['A', 'b'], ['a', 'b'], ['a', 'b '], ['', 'ab'], ['ab', ''],
+          ['a', '\u{1F600}'], ['a', '\u{1F601}'], ['a', 'e\u0301'], ['a', '\u00e9'], ['a', '~YQ'], ['a', '*'], ['a', '>'], ['a', 'x\ny'], ['a', 'x'.repeat(250)], ['a', 'x'.repeat(249)],
+        ] as const;
+        for (const [namespaceId, grantId] of names) expect(await ordinalOf(store, 'operation', { namespaceId, grantId, max: 1 })).toBe(1);
+        for (const [namespaceId, grantId] of names) expect(await store.count({ namespaceId, grantId, max: 1 })).toEqual(ok(1));
+      });
+
+      it('keeps apart operations whose names differ only in oddities, unpaired surrogates included', async () => {
+        const store = await opened();
+        const operations = ['a', 'A', 'a ', '"a"', 'highest', '1', '\ud800', '\ud801', '\ufffd', '\u{1F600}', 'x'.repeat(256)];
+        const ordinals = [];
+        for (const operation of operations) ordinals.push(await ordinalOf(store, operation, { ...grant, max: 100 }));
+        expect(ordinals).toEqual(operations.map((_, index) => index + 1));
+      });
+    });
+
+    describe('rebuilding from spent uses', () => {
+      it('answers nothing until the spent uses are counted', async () => {
+        const truth = gate<Result<readonly SpentUse[], Unavailable>>();
+        const store = replica({ spentUses: truth.wait });
+        await truth.reached;
+        expect(await store.take(grant, 'operation')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await store.count(grant)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        truth.give(ok([spent(1, 'before')]));
+        expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+        expect(await ordinalOf(store, 'operation')).toBe(2);
+      });
+
+      it('stays closed while they cannot be read, and opens by itself once they can', async () => {
+        const answers: Result<readonly SpentUse[], Unavailable>[] = [unavailable('ledger away'), unavailable('ledger away'), ok([spent(3, 'before')])];
+        const states: UsageState[] = [];
+        const store = await opened({ spentUses: async () => answers.shift() ?? ok([]), onState: (state) => states.push(state) });
+        expect(await store.count(grant)).toEqual(ok(1));
+        expect(states.map(({ state }) => state)).toEqual(['rebuilding', 'closed', 'rebuilding', 'closed', 'rebuilding', 'open']);
+        expect(states[1]?.reason).toContain('ledger away');
+      });
+
+      it('goes on after the highest spent ordinal, fills the holes below first, and knows who spent what', async () => {
+        const store = await opened({ spentUses: async () => ok([spent(4, 'd'), spent(1, 'a')]) });
+        expect(await store.count(grant)).toEqual(ok(2));
+        expect(await ordinalOf(store, 'd')).toBe(4);
+        expect(await ordinalOf(store, 'x')).toBe(2);
+        expect(await ordinalOf(store, 'y')).toBe(3);
+        expect(await ordinalOf(store, 'z')).toBe(5);
+        expect(await ordinalOf(store, 'too late')).toBeUndefined();
+        expect(await ordinalOf(store, 'a')).toBe(1);
+      });
+
+      it('restores many grants and many uses', async () => {
+        const uses = Array.from({ length: 3_000 }, (_, index): SpentUse =>
+          index < 1_500 ? { ...spent(index + 1, `operation-${index}`), grantId: 'large' } : { ...spent(1, 'operation'), grantId: `small-${index}` },
+        );
+        const store = await opened({ spentUses: async () => ok(uses) });
+        expect(await store.count({ ...grant, grantId: 'large', max: 2_000 })).toEqual(ok(1_500));
+        expect(await ordinalOf(store, 'operation-1499', { ...grant, grantId: 'large', max: 2_000 })).toBe(1_500);
+        for (const index of [1_500, 2_999]) expect(await store.count({ ...grant, grantId: `small-${index}`, max: 1 })).toEqual(ok(1));
+      });
+
+      it('agrees on one epoch when several replicas rebuild at once', async () => {
+        const together = gate<Result<readonly SpentUse[], Unavailable>>();
+        const replicas = [1, 2, 3].map(() => replica({ spentUses: together.wait }));
+        await together.reached;
+        together.give(ok([spent(1, 'before')]));
+        for (const store of replicas) expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+        const uses = await Promise.all(replicas.map((store, index) => taken(store, `operation-${index}`)));
+        expect(new Set(uses.map((use) => use?.epoch)).size).toBe(1);
+        expect(uses.map((use) => use?.ordinal).toSorted()).toEqual([2, 3, 4]);
+      });
+
+      it('is adopted, not repeated, by a replica that comes later', async () => {
+        const first = await opened();
+        await taken(first, 'handed out, not claimed');
+        let reads = 0;
+        const later = await opened({ spentUses: async () => (reads += 1, ok([])) });
+        expect(reads).toBe(0);
+        expect(await later.count(grant)).toEqual(ok(1));
+      });
+
+      it('never comes into force over a memory that was wiped under it', async () => {
+        const stale = gate<Result<readonly SpentUse[], Unavailable>>();
+        let reads = 0;
+        const store = replica({ spentUses: () => ((reads += 1) === 1 ? stale.wait() : Promise.resolve(ok([spent(1, 'a'), spent(2, 'b')]))) });
+        await stale.reached;
+        await harness.wipe();
+        stale.give(ok([spent(1, 'a')]));
+        expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+        expect(reads).toBe(2);
+        expect(await store.count(grant)).toEqual(ok(2));
+      });
+
+      it('never replaces the counters of a rival that finished first', async () => {
+        const stale = gate<Result<readonly SpentUse[], Unavailable>>();
+        const slow = replica({ spentUses: stale.wait });
+        await stale.reached;
+        const quick = await opened({ spentUses: async () => ok([spent(1, 'a'), spent(2, 'b')]) });
+        expect(await ordinalOf(quick, 'c')).toBe(3);
+        stale.give(ok([]));
+        expect(await slow.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+        expect(await ordinalOf(slow, 'd')).toBe(4);
+      });
+    });
+
+    describe('losing its memory', () => {
+      const losses: readonly (readonly [string, () => Promise<void>])[] = [
+        ['is wiped', () => harness.wipe()],
+        ['is killed and started again', () => harness.restart()],
+        ['stalls', async () => {
+          await harness.stall();
+          setTimeout(() => void harness.resume(), 700);
+        }],
+      ];
+
+      it.each(losses)('spends no more than the maximum, and no less, when it %s while replicas take', async (_, lose) => {
+        const ledger = claimsOf();
+        const bounded = { ...grant, max: 40 };
+        const replicas = [await opened(ledger), await opened(ledger)];
+        let lost: Promise<void> | undefined;
+        const spend = async (worker: number): Promise<void> => {
+          const store = replicas[worker % 2] as RebuiltUsageStore;
+          const giveUp = AbortSignal.timeout(OPEN_WITHIN_MS);
+          for (let spent = 0; !giveUp.aborted; ) {
+            const operation = `operation-${worker}-${spent}`;
+            const use = await store.take(bounded, operation);
+            // Asked again under the same name: the use may have been taken and only its answer lost.
+            if (!use.ok) await store.whenOpen(OPEN_WITHIN_MS);
+            else if (use.value === undefined) return;
+            else if (ledger.claim(bounded, use.value, operation)) spent += 1;
+            else await store.distrust(use.value.epoch);
+            if (ledger.ordinals().length >= 10) lost ??= lose();
+          }
+          throw new Error('never came to an end');
+        };
+        await Promise.all(Array.from({ length: 8 }, (__, worker) => spend(worker)));
+        await lost;
+        expect(lost).toBeDefined();
+        expect(ledger.ordinals().toSorted((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (__, index) => index + 1));
+      });
+
+      it.each(losses)('never answers like a fresh counter when it %s', async (_, lose) => {
+        const ledger = claimsOf();
+        const states: UsageState[] = [];
+        const store = await opened({ ...ledger, onState: (state) => states.push(state) });
+        for (const operation of ['a', 'b']) ledger.claim(grant, (await taken(store, operation)) as UseTaken, operation);
+        await lose();
+        const count = await store.count(grant);
+        if (count.ok) expect(count.value).toBe(2);
+        expect((await persistently(store, 'c'))?.ordinal).toBe(3);
+        expect((await persistently(store, 'a'))?.ordinal).toBe(1);
+        expect(states.map(({ state }) => state)).toContain('closed');
+        expect(states.at(-1)?.state).toBe('open');
+      });
+
+      it('says at the next step that it was wiped, and rebuilds under another epoch', async () => {
+        const store = await opened();
+        const before = await taken(store, 'a');
+        await harness.wipe();
+        expect(await store.count(grant)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect((await persistently(store, 'b'))?.epoch).not.toBe(before?.epoch);
+      });
+
+      it('hands an unclaimed ordinal out again after a wipe, which the ledger\'s claim settles', async () => {
+        const ledger = claimsOf();
+        const store = await opened(ledger);
+        const before = (await taken(store, 'paused')) as UseTaken;
+        await harness.wipe();
+        const after = (await persistently(store, 'quick')) as UseTaken;
+        expect(after.ordinal).toBe(before.ordinal);
+        expect(ledger.claim(grant, after, 'quick')).toBe(true);
+        expect(ledger.claim(grant, before, 'paused')).toBe(false);
+      });
+
+      it('answers unavailable in time while nothing answers it, and leaves the process free to work', async () => {
+        const store = await opened();
+        await harness.stall();
+        let ticks = 0;
+        const ticking = setInterval(() => (ticks += 1), 10);
+        const startedAt = performance.now();
+        expect(await store.take(grant, 'operation')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        const firstMs = performance.now() - startedAt;
+        expect(await store.count(grant)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        clearInterval(ticking);
+        expect(performance.now() - startedAt).toBeLessThan(ANSWERS_WITHIN_MS);
+        expect(ticks).toBeGreaterThanOrEqual(Math.floor(firstMs / 50));
+      });
+    });
+
+    describe('distrusting', () => {
+      it('closes every replica\'s counters until they are rebuilt from the ledger', async () => {
+        const ledger = claimsOf();
+        const [one, two] = [await opened(ledger), await opened(ledger)];
+        const before = (await taken(one, 'a')) as UseTaken;
+        // The ledger knows more than the counters: they went back in time.
+        for (const ordinal of [1, 2, 3]) ledger.claim(grant, { ...before, ordinal }, `claimed-${ordinal}`);
+        await one.distrust(before.epoch);
+        expect(await one.take(grant, 'b')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await one.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+        const after = (await persistently(two, 'b')) as UseTaken;
+        expect(after).toMatchObject({ ordinal: 4 });
+        expect(after.epoch).not.toBe(before.epoch);
+        expect((await taken(one, 'b'))?.ordinal).toBe(4);
+      });
+
+      it('changes nothing when the epoch is another', async () => {
+        const store = await opened();
+        const use = (await taken(store, 'a')) as UseTaken;
+        await store.distrust('some-other-epoch');
+        expect(await taken(store, 'a')).toEqual(use);
+      });
+
+      it('rebuilds once when two replicas distrust the same epoch', async () => {
+        const [one, two] = [await opened(), await opened()];
+        const { epoch } = (await taken(one, 'a')) as UseTaken;
+        await one.distrust(epoch);
+        const rebuilt = (await persistently(one, 'b')) as UseTaken;
+        await two.distrust(epoch);
+        expect(await persistently(two, 'b')).toEqual(rebuilt);
+        expect(await taken(one, 'b')).toEqual(rebuilt);
+      });
+    });
+
+    describe('closed for good', () => {
+      it('answers unavailable', async () => {
+        const store = await opened();
+        await store.close();
+        expect(await store.take(grant, 'operation')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await store.count(grant)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(false);
+      });
+    });
+  });

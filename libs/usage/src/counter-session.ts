@@ -1,0 +1,59 @@
+import type { BoundedGrant } from './usage-store.ts';
+
+/** The counter of one grant as the ledger's claims say it stands. */
+export interface GrantCounter {
+  readonly namespaceId: string;
+  readonly grantId: string;
+  /** Highest ordinal handed out. */
+  readonly highest: number;
+  /** Ordinals below it that nobody spent, lowest first: the next to be handed out. */
+  readonly free: readonly number[];
+  /** Operations and the ordinal each spent. */
+  readonly operations: readonly (readonly [operation: string, ordinal: number])[];
+}
+
+/** The epoch given is not the one in force: the memory was lost, or another replica replaced it. */
+export const LOST = 'lost';
+
+/**
+ * One connection to the memory that counters are kept in. Every step is atomic and compares the epoch first.
+ *
+ * An epoch is one unbroken life of that memory: the process that holds it and the rebuild that filled it. A memory that was
+ * wiped, restarted or copied elsewhere has none in force. A rebuild fills keys of its own under a candidate epoch, which becomes
+ * the epoch in one compare-and-set at the end; a wipe, a revocation and a rival that finished first each end every candidate,
+ * so what is half filled or was read before the truth changed can never come into force.
+ *
+ * @throws SessionLost from any step: the session is finished and its store closed.
+ */
+export interface CounterSession {
+  epoch(): Promise<string | undefined>;
+  /** Ends `epoch` if it is the one in force. */
+  revoke(epoch: string): Promise<void>;
+  /** @returns A candidate epoch, or `undefined` when an epoch is in force already. */
+  beginRebuild(): Promise<string | undefined>;
+  /** @returns `false` when the candidate has ended. */
+  fill(candidate: string, counter: GrantCounter): Promise<boolean>;
+  /** Puts `candidate` in force unless another epoch is. @returns the epoch in force afterwards. */
+  install(candidate: string): Promise<string | undefined>;
+  /** Removes what earlier rebuilds left, as long as `epoch` is in force. */
+  sweep(epoch: string): Promise<void>;
+
+  /** @returns the ordinal, or `undefined` when all are handed out. */
+  take(epoch: string, grant: BoundedGrant, operation: string): Promise<number | undefined | typeof LOST>;
+  count(epoch: string, grant: BoundedGrant): Promise<number | typeof LOST>;
+
+  /** Calls back once if the connection ends other than by `close`. */
+  onLost(listener: (lost: SessionLost) => void): void;
+  close(): void;
+}
+
+/** Thrown by a session that can no longer be trusted. `memoryInDoubt`: even the epoch it worked under must not be. */
+export class SessionLost extends Error {
+  override readonly name = 'SessionLost';
+  readonly memoryInDoubt: boolean;
+
+  constructor(reason: string, memoryInDoubt = false) {
+    super(reason);
+    this.memoryInDoubt = memoryInDoubt;
+  }
+}

@@ -1,0 +1,136 @@
+import { ok } from '@sharedos/contracts';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { usageStoreContract } from './contract.ts';
+import type { RebuiltUsageStore } from './rebuilt-store.ts';
+import { type RedisProcess, startRedis } from './redis-process.ts';
+import { type RedisUsageOptions, redisUsageStore } from './redis.ts';
+import type { UsageState } from './usage-store.ts';
+
+const OPEN_WITHIN_MS = 10_000;
+const grant = { namespaceId: 'acme', grantId: 'grant-1', max: 5 };
+
+let server: RedisProcess;
+let admin: Redis;
+beforeAll(async () => {
+  server = await startRedis();
+});
+beforeEach(async () => {
+  admin = new Redis(server.url);
+  admin.on('error', () => undefined);
+  await admin.flushall();
+});
+afterEach(() => admin.disconnect());
+afterAll(() => server.stop());
+
+usageStoreContract('redis', async () => ({
+  open: (options) => redisUsageStore({ url: server.url, ...options }),
+  wipe: async () => void (await admin.flushall()),
+  restart: () => server.restart(),
+  stall: async () => server.signal('SIGSTOP'),
+  resume: async () => server.signal('SIGCONT'),
+  close: async () => undefined,
+}));
+
+describe('counters in Redis', () => {
+  let stores: RebuiltUsageStore[] = [];
+  let states: UsageState[] = [];
+  afterEach(async () => {
+    await Promise.all(stores.map((store) => store.close()));
+    stores = [];
+    states = [];
+  });
+
+  const replica = (options: Partial<RedisUsageOptions> = {}): RebuiltUsageStore => {
+    const store = redisUsageStore({
+      url: server.url,
+      spentUses: async () => ok([]),
+      settleMs: 0,
+      backoff: { firstMs: 5, maxMs: 50 },
+      onState: (state) => states.push(state),
+      ...options,
+    });
+    stores.push(store);
+    return store;
+  };
+  const opened = async (options?: Partial<RedisUsageOptions>): Promise<RebuiltUsageStore> => {
+    const store = replica(options);
+    expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+    return store;
+  };
+  const closedWith = (reason: string) => expect.poll(() => states.some((state) => state.state === 'closed' && state.reason.includes(reason)), { timeout: 5_000 }).toBe(true);
+
+  it('are rebuilt, not silently reloaded, when the scripts are gone', async () => {
+    const store = await opened();
+    const before = await store.take(grant, 'a');
+    await admin.script('FLUSH');
+    expect(await store.take(grant, 'b')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+    const after = await store.take(grant, 'c');
+    expect(after).toMatchObject({ ok: true, value: { ordinal: 1 } });
+    expect(after.ok && after.value?.epoch).not.toBe(before.ok && before.value?.epoch);
+  });
+
+  it('are not believed when they came from another server, as after a failover or with a snapshot', async () => {
+    const store = await opened();
+    await store.take(grant, 'a');
+    const epoch = (await admin.get('sharedos.v1.uses:epoch')) as string;
+    const foreign = `${'0'.repeat(40)}${epoch.slice(40)}`;
+    await admin.set('sharedos.v1.uses:epoch', foreign);
+    expect(await store.take(grant, 'b')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+    expect(await admin.get('sharedos.v1.uses:epoch')).not.toBe(foreign);
+    expect(await store.count(grant)).toEqual(ok(0));
+  });
+
+  it('stay closed on a server that may evict them', async () => {
+    await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    const store = replica();
+    await closedWith('noeviction');
+    expect(await store.count(grant)).toMatchObject({ ok: false });
+    await admin.config('SET', 'maxmemory-policy', 'noeviction');
+    expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+  });
+
+  it('stay closed behind a wrong password', async () => {
+    const store = replica({ url: server.url.replace('test-only', 'wrong') });
+    await closedWith('WRONGPASS');
+    expect(await store.take(grant, 'a')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+  });
+
+  it('are found again, as they were, after the connection alone was lost', async () => {
+    const store = await opened({ spentUses: async () => ok([]) });
+    const before = await store.take(grant, 'a');
+    await admin.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await closedWith('connection');
+    expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+    expect(await store.take(grant, 'a')).toEqual(before);
+    expect(states.filter(({ state }) => state === 'rebuilding')).toHaveLength(1);
+  });
+
+  it('leave nothing of earlier epochs behind', async () => {
+    const store = await opened({ spentUses: async () => ok([{ ...grant, ordinal: 2, operation: 'spent' }]) });
+    const first = await store.take(grant, 'a');
+    if (!first.ok || first.value === undefined) throw new Error('no use');
+    await store.distrust(first.value.epoch);
+    expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+    const second = await store.take(grant, 'a');
+    if (!second.ok || second.value === undefined) throw new Error('no use');
+    const { epoch } = second.value;
+    const keys = await admin.keys('*');
+    expect(keys.length).toBeGreaterThan(2);
+    const control = new Set(['sharedos.v1.uses:epoch', 'sharedos.v1.uses:number']);
+    expect(keys.filter((key) => !control.has(key) && !key.startsWith(`sharedos.v1.uses:${epoch}:`))).toEqual([]);
+  });
+
+  it('answer at once while the server is down, and come back with it', async () => {
+    const store = await opened();
+    await server.kill();
+    await closedWith('Redis');
+    const startedAt = performance.now();
+    expect(await store.take(grant, 'a')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    expect(performance.now() - startedAt).toBeLessThan(100);
+    await server.start();
+    expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
+  });
+});
