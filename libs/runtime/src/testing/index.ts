@@ -1,0 +1,3 @@
+export * from './manual-time.ts';
+export * from './memory-turn-kernel.ts';
+export * from './turn-fixture.ts';
