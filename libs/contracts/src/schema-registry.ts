@@ -92,6 +92,7 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'authority.open': bodies([authorityWire.AuthorityOpen], authorityWire.AuthorityOpenReply),
   'authority.decide': bodies([authorityWire.AuthorityDecide], authorityWire.AuthorityDecideReply),
   'authority.reach': bodies([authorityWire.AuthorityReach], authorityWire.AuthorityReachReply),
+  'usage.distrust': bodies([authorityWire.UsageDistrust], authorityWire.UsageDistrustReply),
   'message.send': bodies([messageWire.MessageSend], messageWire.MessageSendReply),
   'message.inbox': bodies([messageWire.MessageInbox], messageWire.MessageInboxReply),
   'message.ack': bodies([messageWire.MessageAck], messageWire.MessageAckReply),

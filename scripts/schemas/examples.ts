@@ -1,0 +1,289 @@
+import {
+  alice,
+  at,
+  bob,
+  context,
+  decided,
+  error,
+  event,
+  executionResult,
+  grant,
+  hash,
+  later,
+  message,
+  plan,
+  revision,
+  scout,
+  terms,
+  toolResult,
+  use,
+} from './example-parts.ts';
+
+export interface Examples {
+  readonly valid: Readonly<Record<string, unknown>>;
+  readonly invalid: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Rules that JSON Schema cannot state or that zod drops on the way there. The schema accepts an example of such a rule and our
+ * parser refuses it; each is named here with the reason, and the test fails when one turns out to be stated after all.
+ */
+export const OUTSIDE_THE_SCHEMA: Readonly<Record<string, string>> = {
+  'blank-id': 'identifiers are trimmed before their length is judged',
+  'repeated-tool-namespace': 'uniqueness is judged after trimming',
+  'path-traversal': 'segments that are `.` or `..` are refused by a refinement',
+  'path-separator': 'separators and control characters in a segment are refused by a refinement',
+  'window-backwards': 'notBefore ≤ expiresAt compares two fields as instants',
+  'own-parent': 'parentGrantId ≠ id compares two fields',
+  'no-offset-colon': 'RFC 3339 as we read it is narrower than `date-time` of the validator',
+};
+
+const reply = (value: unknown, extra: Partial<Examples> = {}): Examples => ({
+  valid: { ok: { ok: true, value }, refused: { ok: false, error }, ...extra.valid },
+  invalid: {
+    'ok-without-value': { ok: true },
+    'refused-without-error': { ok: false },
+    'refused-with-value': { ok: false, error, value },
+    'ok-as-text': { ok: 'true', value },
+    ...extra.invalid,
+  },
+});
+
+/** A body that is an object: without each required member, and with a member nobody knows. */
+const object = (valid: Record<string, unknown>, required: readonly string[], extra: Partial<Examples> = {}): Examples => ({
+  valid: { minimal: valid, ...extra.valid },
+  invalid: {
+    'unknown-key': { ...valid, surprise: true },
+    'not-an-object': [valid],
+    ...Object.fromEntries(required.map((key) => [`without-${key}`, without(valid, key)])),
+    ...extra.invalid,
+  },
+});
+const without = (value: Record<string, unknown>, key: string): unknown =>
+  Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
+
+const request = { version: '1', executionId: 'turn-1', agent: scout, message, requestedAt: at };
+const listed = { state: { calls: [{ id: 'call-1', tool: 'files.read', arguments: { path: ['notes', 'plan.md'] } }] } };
+const send = { id: 'message-1', receiver: bob, purpose: 'hand over', payload: { done: true }, traceId: 'trace-1', createdAt: at };
+const summary = { executionId: 'turn-1', state: 'succeeded', agent: scout, traceId: 'trace-1', at: later };
+const opened = { token: 'token', revision, admittedAt: at, validUntil: later };
+const snapshot = { hash, grantIds: ['grant-1'], grantCount: 1, loadedAt: at };
+const ask = { kind: 'authorize', request: { resource: plan, action: 'read' }, consume: true, operation: 'operation-1' };
+const call = {
+  kind: 'tool',
+  ceiling: { resource: { namespace: 'files', path: [] }, action: 'read' },
+  exact: { requirement: { resource: plan, action: 'read' } },
+  operation: 'operation-1',
+  operationId: 'call-1',
+};
+const verdict = { revision, status: 'allowed', code: 'allowed', use, audit: [decided] };
+const claimed = {
+  type: 'claimed',
+  at,
+  ownerId: 'executor-1',
+  turnId: 'turn-id-1',
+  fingerprint: hash,
+  requester: alice,
+  operationId: 'turn-1',
+  traceId: 'trace-1',
+  agent: scout,
+  requestSequence: 7,
+};
+const logEvent = {
+  eventId: '0190a3f0-7b1c-5d2e-8f00-0123456789ab',
+  type: 'GrantIssued',
+  schemaVersion: 1,
+  at,
+  principal: alice,
+  correlationId: 'command-1',
+  data: { type: 'GrantIssued', grant },
+};
+
+/** Examples of every body on the wire, by its released name. */
+export const EXAMPLES: Readonly<Record<string, Examples>> = {
+  'turn.request/1': object(request, ['version', 'executionId', 'agent', 'message', 'requestedAt'], {
+    valid: {
+      scripted: {
+        ...request,
+        ...listed,
+        tools: ['files.read'],
+        toolNamespaces: ['files'],
+        options: { maxSteps: 8, maxToolCalls: 8, timeoutMs: 30_000 },
+      },
+      'other-owner': { ...request, owner: bob },
+    },
+    invalid: {
+      'blank-id': { ...request, executionId: '  ' },
+      'long-id': { ...request, executionId: 'x'.repeat(257) },
+      'agent-is-human': { ...request, agent: alice },
+      'zero-steps': { ...request, options: { maxSteps: 0 } },
+      'too-long': { ...request, options: { timeoutMs: 600_001 } },
+      'tool-with-space': { ...request, tools: ['files read'] },
+      'repeated-tool-namespace': { ...request, toolNamespaces: ['files', 'files'] },
+      'states-authority': { ...request, authority: bob },
+      'message-without-sender': { ...request, message: without(message, 'sender') },
+      'no-offset-colon': { ...request, requestedAt: '2026-01-01t12:00:00z' },
+      'other-version': { ...request, version: '2' },
+    },
+  }),
+  'turn.get/1': object({ executionId: 'turn-1' }, ['executionId']),
+  'turn.get.reply/1': reply(
+    { summary, result: executionResult },
+    { valid: { running: { ok: true, value: { summary: { executionId: 'turn-1', state: 'running' } } } } },
+  ),
+  'turn.list/1': object({}, [], {
+    valid: { narrowed: { limit: 20, state: 'running' } },
+    invalid: { 'limit-zero': { limit: 0 }, 'state-unknown': { state: 'asleep' } },
+  }),
+  'turn.list.reply/1': reply({ turns: [summary] }),
+  'turn.cancel/1': object({ executionId: 'turn-1' }, ['executionId']),
+  'turn.cancel.reply/1': reply({ outcome: 'cancelling' }, { invalid: { 'outcome-unknown': { ok: true, value: { outcome: 'maybe' } } } }),
+  'turn.result/1': object({ result: executionResult, revision }, ['result'], {
+    valid: { denied: { result: { ...(without(executionResult, 'output') as object), status: 'denied', error } } },
+    invalid: {
+      'failed-without-error': { result: { ...executionResult, status: 'failed' } },
+      'revision-without-position': { result: executionResult, revision: 'store-1' },
+    },
+  }),
+  'turn.event/1': object(event, ['eventId', 'sequence', 'occurredAt'], { invalid: { 'sequence-negative': { ...event, sequence: -1 } } }),
+  'turn.refused/1': object({ sequence: 7, error }, ['sequence', 'error'], {
+    valid: { named: { sequence: 7, executionId: 'turn-1', error } },
+  }),
+  'execution.control/1': object({ turnId: 'turn-id-1', ask: 'alive' }, ['turnId', 'ask'], {
+    invalid: { 'ask-unknown': { turnId: 'turn-id-1', ask: 'run' } },
+  }),
+  'execution.control.reply/1': reply({ running: true }),
+
+  'grant.issue/1': object({ commandId: 'command-1', grant: terms }, ['commandId', 'grant'], {
+    invalid: {
+      'no-capability': { commandId: 'command-1', grant: { ...terms, capabilities: [] } },
+      'states-issued-at': { commandId: 'command-1', grant: { ...terms, issuedAt: at } },
+      'uses-zero': { commandId: 'command-1', grant: { ...terms, constraints: { maxUses: 0 } } },
+      'scope-unknown': { commandId: 'command-1', grant: { ...terms, capabilities: [{ ...terms.capabilities[0], scope: 'all' }] } },
+      'path-traversal': issuing({ path: ['notes', '..'] }),
+      'path-separator': issuing({ path: ['notes/plan.md'] }),
+      'path-too-deep': issuing({ path: Array.from({ length: 65 }, () => 'a') }),
+      'window-backwards': {
+        commandId: 'command-1',
+        grant: { ...terms, constraints: { notBefore: '2026-02-01T00:00:00Z', expiresAt: '2026-01-01T00:00:00Z' } },
+      },
+    },
+  }),
+  'grant.derive/1': object({ commandId: 'command-2', parentGrantId: 'grant-1', grant: { ...terms, id: 'grant-2' } }, [
+    'commandId',
+    'parentGrantId',
+    'grant',
+  ]),
+  'grant.revoke/1': object({ commandId: 'command-3', grantId: 'grant-1' }, ['commandId', 'grantId'], {
+    valid: { explained: { commandId: 'command-3', grantId: 'grant-1', reason: 'done' } },
+  }),
+  'grant.get/1': object({ grantId: 'grant-1' }, ['grantId']),
+  'grant.reply/1': reply(
+    { grant, revision },
+    { invalid: { 'own-parent': { ok: true, value: { grant: { ...grant, parentGrantId: 'grant-1' }, revision } } } },
+  ),
+  'grant.list/1': object({ role: 'issuer' }, ['role'], {
+    valid: { paged: { role: 'subject', limit: 100, after: 'grant-1' } },
+    invalid: { 'role-unknown': { role: 'owner' } },
+  }),
+  'grant.list.reply/1': reply({ grants: [grant], next: 'grant-1', revision }),
+
+  'authority.open/1': object(
+    { turnId: 'turn-id-1', context, validForMs: 60_000, auditId: 'audit-1' },
+    ['turnId', 'context', 'validForMs', 'auditId'],
+    {
+      invalid: { 'valid-for-ever': { turnId: 'turn-id-1', context, validForMs: 1_300_001, auditId: 'audit-1' } },
+    },
+  ),
+  'authority.open.reply/1': reply(
+    { status: 'resolved', ...opened, snapshot },
+    { valid: { unavailable: { ok: true, value: { status: 'unavailable', ...opened, code: 'grant_source_failed' } } } },
+  ),
+  'authority.decide/1': object(
+    { token: 'token', context, question: ask, auditIds: ['audit-1', 'audit-2'] },
+    ['token', 'context', 'question', 'auditIds'],
+    {
+      valid: {
+        tool: { token: 'token', context, question: call, auditIds: ['audit-1', 'audit-2'] },
+        'no-requirement': {
+          token: 'token',
+          context,
+          question: { ...call, exact: { failure: 'invalid_tool_arguments' } },
+          auditIds: ['audit-1', 'audit-2'],
+        },
+      },
+      invalid: { 'one-audit-id': { token: 'token', context, question: ask, auditIds: ['audit-1'] } },
+    },
+  ),
+  'authority.decide.reply/1': reply(verdict, {
+    valid: { denied: { ok: true, value: { revision, status: 'denied', code: 'no_matching_grant', audit: [] } } },
+  }),
+  'authority.reach/1': object({ token: 'token', context, ceilings: [call.ceiling] }, ['token', 'context', 'ceilings']),
+  'authority.reach.reply/1': reply({
+    revision,
+    reach: { status: 'computed', reach: [{ namespace: 'files', path: ['notes'], actions: ['read'], scope: 'descendants' }] },
+    discovered: [{ allowed: true, reasonCode: 'allowed' }],
+  }),
+
+  'usage.distrust/1': object({ epoch: use.epoch }, ['epoch']),
+  'usage.distrust.reply/1': reply({}),
+
+  'message.send/1': object(send, ['id', 'receiver', 'purpose', 'traceId', 'createdAt'], {
+    valid: { answering: { ...send, replyTo: 'message-0' } },
+    invalid: { 'receiver-of-no-kind': { ...send, receiver: { userId: 'bob' } } },
+  }),
+  'message.send.reply/1': reply(
+    { status: 'accepted', messageId: 'message-1', timestamp: at },
+    { valid: { denied: { ok: true, value: { status: 'denied', messageId: 'message-1', timestamp: at, error } } } },
+  ),
+  'message.inbox/1': object({}, [], { valid: { paged: { limit: 10, after: 5 } }, invalid: { 'limit-high': { limit: 101 } } }),
+  'inbox.message/1': object(message, ['version', 'id', 'sender', 'receiver', 'purpose', 'traceId', 'createdAt']),
+  'message.inbox.reply/1': reply({ messages: [{ sequence: 6, message }] }),
+  'message.ack/1': object({ sequence: 6 }, ['sequence'], {
+    invalid: { 'sequence-zero': { sequence: 0 }, 'sequence-fraction': { sequence: 1.5 } },
+  }),
+  'message.ack.reply/1': reply({ acknowledged: true }),
+
+  'records.query/1': object({}, [], {
+    valid: { 'by-trace': { traceId: 'trace-1', outcome: 'denied', limit: 50 } },
+    invalid: { 'type-unknown': { type: 'grant.used' }, 'limit-high': { limit: 501 } },
+  }),
+  'records.query.reply/1': reply({ records: [{ sequence: 12, event: decided }], next: 13, upTo: 20 }),
+  'audit.record/1': object(
+    decided,
+    ['version', 'id', 'type', 'outcome', 'at', 'traceId', 'namespaceId', 'actor', 'authority', 'owner', 'purpose'],
+    {
+      invalid: { 'carries-arguments': { ...decided, arguments: { path: ['notes'] } }, 'outcome-unknown': { ...decided, outcome: 'maybe' } },
+    },
+  ),
+
+  'ledger.record/1': object(claimed, ['ownerId', 'turnId', 'fingerprint', 'requester', 'requestSequence'], {
+    valid: {
+      opened: { type: 'opened', at, revision, audit: [] },
+      admitted: { type: 'admitted', at, callId: 'call-1', use, audit: [decided] },
+      settled: { type: 'settled', at, callId: 'call-1', result: toolResult, audit: [] },
+      ended: { type: 'ended', at, by: 'owner', revision, result: executionResult, audit: [] },
+    },
+    invalid: { 'type-unknown': { type: 'forgotten', at }, 'settled-without-result': { type: 'settled', at, callId: 'call-1', audit: [] } },
+  }),
+  'ledger.use/1': object({ at, grantId: 'grant-1', ordinal: 3, operation: 'operation-1' }, ['at', 'grantId', 'ordinal', 'operation'], {
+    invalid: { 'ordinal-zero': { at, grantId: 'grant-1', ordinal: 0, operation: 'operation-1' } },
+  }),
+  'log.record/1': {
+    valid: { issued: [logEvent] },
+    invalid: {
+      empty: [],
+      'not-a-list': logEvent,
+      'id-not-a-uuid': [{ ...logEvent, eventId: 'event-1' }],
+      'schema-version-zero': [{ ...logEvent, schemaVersion: 0 }],
+      'unknown-key': [{ ...logEvent, surprise: true }],
+    },
+  },
+};
+
+function issuing(resource: { path: readonly string[] }): unknown {
+  return {
+    commandId: 'command-1',
+    grant: { ...terms, capabilities: [{ resource: { namespace: 'files', ...resource }, actions: ['read'], scope: 'exact' }] },
+  };
+}
