@@ -33,6 +33,8 @@ export const brokerAccounts = (
 });
 
 export interface BrokerListener {
+  /** Name of the server, for monitoring. */
+  readonly name: string;
   readonly host: string;
   readonly port: number;
   readonly storeDir: string;
@@ -47,6 +49,7 @@ const CONTROL_LINE_BYTES_MAX = 16 * 1024;
 export const renderNatsConfig = (listener: BrokerListener, accounts: BrokerAccounts): string => {
   const { requests, answers } = crossings();
   return `# Generated from the subject table; who may say what is decided there.
+server_name: ${quoted(listener.name)}
 listen: ${quoted(`${listener.host}:${listener.port}`)}
 max_payload: ${PAYLOAD_BYTES_MAX}
 max_control_line: ${CONTROL_LINE_BYTES_MAX}

@@ -1,0 +1,226 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type BrokerPrincipal, PROVISIONER, brokerAccounts, describeProvisionRefusal, principalUser, provision, serviceInboxPrefix } from '@sharedos/bus';
+import { type Address, type ServiceName, inboxPrefix } from '@sharedos/contracts';
+import { findServers } from './find-servers.ts';
+import { freePort } from './free-port.ts';
+import { startNats } from './nats-server.ts';
+import { startRedis } from './redis-server.ts';
+import type { ServerHandle } from './server-process.ts';
+import { type ServiceProcess, startServiceProcess } from './service-process.ts';
+import { guardFolder, releaseFolder } from './watchdog.ts';
+
+export interface LocalStackOptions {
+  /** Who may connect from outside. */
+  readonly principals: readonly BrokerPrincipal[];
+  /** Root principals of each namespace, whose grants over administration and audit count. */
+  readonly roots?: Readonly<Record<string, readonly Address[]>>;
+  readonly turnLeaseMs?: number;
+  /** Kept when the stack stops; a fresh temporary folder, removed with the stack, when absent. */
+  readonly dataDir?: string;
+  /** The folder that the `files` tools work in; `<dataDir>/files` when absent. */
+  readonly filesRoot?: string;
+  /** Called with one line for each step that takes a while. */
+  readonly onProgress?: (line: string) => void;
+}
+
+/** What is needed to connect to NATS as one user. */
+export interface StackCredentials {
+  readonly user: string;
+  readonly password: string;
+  /** The only prefix under which this user may hear answers. */
+  readonly inboxPrefix: string;
+}
+
+export interface StartServiceOptions {
+  /** Name among the replicas of the service; `1`, `2`, … when absent. */
+  readonly instance?: string;
+  /** Added to, or put in place of, what the service is given. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Every line the service prints. */
+  readonly onLine?: (line: string) => void;
+}
+
+export interface LocalStack {
+  readonly natsUrl: string;
+  /** With the password in it. */
+  readonly redisUrl: string;
+  readonly dataDir: string;
+  readonly filesRoot: string;
+  readonly credentials: {
+    service(name: ServiceName): StackCredentials;
+    /** @throws RangeError for a principal that the stack was not started with. */
+    principal(namespaceId: string, principal: Address): StackCredentials;
+    readonly provisioner: StackCredentials;
+  };
+  /** Restarts with the same port and the same streams. */
+  readonly nats: ServerHandle;
+  /** Restarts with the same port and empty. */
+  readonly redis: ServerHandle;
+  startService(name: ServiceName, options?: StartServiceOptions): Promise<ServiceProcess>;
+  /** Services still running, in the order they were started. */
+  services(): readonly ServiceProcess[];
+  /** Stops services, then servers, and removes the temporary folder. May be called again. */
+  stop(): Promise<void>;
+}
+
+const REPOSITORY = fileURLToPath(new URL('../../../', import.meta.url));
+const PORT_ATTEMPTS = 5;
+
+/**
+ * Starts nats-server and redis-server as child processes, on free ports, with random passwords and a private folder, and makes
+ * the streams. Nothing of it outlives this process, however this process ends.
+ */
+export const startLocalStack = async (options: LocalStackOptions): Promise<LocalStack> => {
+  const progress = options.onProgress ?? (() => undefined);
+  const programs = await findServers({ onProgress: progress });
+  const dataDir = await privateFolder(options.dataDir);
+  const closers: (() => Promise<unknown>)[] = [];
+  if (options.dataDir === undefined) {
+    guardFolder(dataDir);
+    closers.push(async () => {
+      await rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+      await releaseFolder(dataDir);
+    });
+  }
+  let stopped: Promise<void> | undefined;
+  // Newest first: whoever depends on a thing goes before it.
+  const stop = (): Promise<void> =>
+    (stopped ??= (async () => {
+      for (const close of closers.reverse()) await close();
+    })());
+
+  try {
+    const passwords = new Map<string, string>();
+    const passwordOf = (user: string): string => {
+      const known = passwords.get(user) ?? secret();
+      passwords.set(user, known);
+      return known;
+    };
+    const accounts = brokerAccounts(options.principals, (user) => passwordOf(typeof user === 'string' ? user : principalUser(user.namespaceId, user.principal)));
+    const redisPassword = secret();
+    const tokenSecret = secret();
+
+    progress('starting nats-server …');
+    const [nats, natsPort] = await onFreePort((port) => startNats(programs.nats, dataDir, port, accounts));
+    closers.push(nats.stop);
+    progress('starting redis-server …');
+    const [redis, redisPort] = await onFreePort((port) => startRedis(programs.redis, dataDir, port, redisPassword));
+    closers.push(redis.stop);
+
+    const natsUrl = `nats://127.0.0.1:${natsPort}`;
+    const redisUrl = `redis://:${redisPassword}@127.0.0.1:${redisPort}`;
+    const provisioned = await provision(
+      { servers: natsUrl, user: PROVISIONER, pass: passwordOf(PROVISIONER) },
+      options.turnLeaseMs === undefined ? {} : { turnLeaseMs: options.turnLeaseMs },
+    );
+    if (!provisioned.ok) throw new Error(describeProvisionRefusal(provisioned.error));
+
+    const filesRoot = options.filesRoot ?? join(dataDir, 'files');
+    await mkdir(filesRoot, { recursive: true, mode: 0o700 });
+
+    const services: ServiceProcess[] = [];
+    const counts = new Map<ServiceName, number>();
+    closers.push(() => Promise.all(services.filter((service) => service.running()).map((service) => service.stop())));
+
+    return {
+      natsUrl,
+      redisUrl,
+      dataDir,
+      filesRoot,
+      credentials: {
+        service: (name) => ({ user: name, password: passwordOf(name), inboxPrefix: serviceInboxPrefix(name) }),
+        principal: (namespaceId, principal) => {
+          const user = principalUser(namespaceId, principal);
+          const password = passwords.get(user);
+          if (password === undefined) throw new RangeError(`the stack was started without the principal ${user}`);
+          return { user, password, inboxPrefix: inboxPrefix(namespaceId, principal) };
+        },
+        provisioner: { user: PROVISIONER, password: passwordOf(PROVISIONER), inboxPrefix: serviceInboxPrefix(PROVISIONER) },
+      },
+      nats,
+      redis,
+      startService: async (name, { instance, env, onLine } = {}) => {
+        if (stopped !== undefined) throw new Error('the stack has been stopped');
+        const count = (counts.get(name) ?? 0) + 1;
+        counts.set(name, count);
+        const service = await startServiceProcess({
+          name,
+          instance: instance ?? String(count),
+          main: join(REPOSITORY, 'services', name, 'src/main.ts'),
+          cwd: REPOSITORY,
+          env: {
+            ...inherited(),
+            SHAREDOS_NATS_URL: natsUrl,
+            SHAREDOS_NATS_USER: name,
+            SHAREDOS_NATS_PASSWORD: passwordOf(name),
+            SHAREDOS_INSTANCE: instance ?? String(count),
+            ...(options.turnLeaseMs === undefined ? {} : { SHAREDOS_TURN_LEASE_MS: String(options.turnLeaseMs) }),
+            ...serviceSettings(name, { redisUrl, tokenSecret, filesRoot, roots: options.roots ?? {} }),
+            ...env,
+          },
+          ...(onLine === undefined ? {} : { onLine }),
+        });
+        services.push(service);
+        // Stopped meanwhile: nobody else will end this one.
+        if (stopped !== undefined) await service.stop();
+        return service;
+      },
+      services: () => services.filter((service) => service.running()),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+};
+
+/** What each service needs beyond the broker; a secret goes only to the one that uses it. */
+const serviceSettings = (
+  name: ServiceName,
+  { redisUrl, tokenSecret, filesRoot, roots }: { readonly redisUrl: string; readonly tokenSecret: string; readonly filesRoot: string; readonly roots: LocalStackOptions['roots'] },
+): Readonly<Record<string, string>> => {
+  switch (name) {
+    case 'authorizer':
+      return { SHAREDOS_REDIS_URL: redisUrl, SHAREDOS_TOKEN_SECRET: tokenSecret, SHAREDOS_ROOTS: JSON.stringify(roots) };
+    case 'audit-projector':
+      return { SHAREDOS_ROOTS: JSON.stringify(roots) };
+    case 'tool-executor':
+      return { SHAREDOS_FILES_ROOT: filesRoot, SHAREDOS_TOOL_NAMESPACES: 'files' };
+    case 'messaging-router':
+      return {};
+  }
+};
+
+/** What a service may see of our own environment: where programs are, the locale, and where spans go. */
+const inherited = (): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      value !== undefined && (['PATH', 'HOME', 'TMPDIR', 'LANG', 'LC_ALL', 'TZ'].includes(name) || name.startsWith('OTEL_')) ? [[name, value]] : [],
+    ),
+  );
+
+const privateFolder = async (given: string | undefined): Promise<string> => {
+  if (given === undefined) return mkdtemp(join(tmpdir(), 'sharedos-'));
+  const folder = resolve(given);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await chmod(folder, 0o700);
+  return folder;
+};
+
+/** A port that looked free may be taken before the server has it: then another. */
+const onFreePort = async (start: (port: number) => Promise<ServerHandle>): Promise<readonly [ServerHandle, number]> => {
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await freePort();
+    try {
+      return [await start(port), port];
+    } catch (error) {
+      if (attempt >= PORT_ATTEMPTS || !/address already in use|bind/i.test(String(error))) throw error;
+    }
+  }
+};
+
+const secret = (): string => randomBytes(24).toString('base64url');
