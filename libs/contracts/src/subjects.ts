@@ -47,6 +47,7 @@ export const SUBJECTS = {
   'authority.open': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'authority.decide': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'authority.reach': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
+  'usage.distrust': { use: 'internal-request', from: ['tool-executor', 'messaging-router'], servedBy: 'authorizer' },
   'message.send': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.inbox': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.ack': { use: 'principal-request', servedBy: 'messaging-router' },
@@ -126,3 +127,7 @@ const decodedId = (token: string | undefined): string | undefined => {
   const id = decodeToken(token);
   return id.ok && id.value.length <= 256 && id.value === id.value.trim() && id.value !== '' ? id.value : undefined;
 };
+
+/** Where an audit record goes: one subject per outcome and type, so that a subscriber can choose by subject alone. */
+export const auditSubject = (event: { readonly namespaceId: string; readonly outcome: string; readonly type: string }): string =>
+  namespaceSubject('audit', event.namespaceId, event.outcome, ...event.type.split('.'));

@@ -89,3 +89,8 @@ export const ReachAndDiscovery = z.strictObject({
 });
 export type ReachAndDiscovery = z.infer<typeof ReachAndDiscovery>;
 export const AuthorityReachReply = replyMessage('authority.reach.reply/1', ReachAndDiscovery);
+
+/** A use handed out in this epoch was already spent: its counters went back in time. They are closed and rebuilt. */
+export const UsageDistrust = wireMessage('usage.distrust/1', z.strictObject({ epoch: Id }));
+export type UsageDistrust = z.infer<typeof UsageDistrust.schema>;
+export const UsageDistrustReply = replyMessage('usage.distrust.reply/1', z.strictObject({}));

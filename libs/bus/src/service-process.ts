@@ -1,0 +1,140 @@
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { ServiceName } from '@sharedos/contracts';
+import { type Telemetry, startTelemetry } from '@sharedos/telemetry';
+import { z } from 'zod';
+import { type Bus, connectBus } from './connect.ts';
+
+/** Settings that every service has. Each service extends them with its own; a security setting has no default. */
+export const baseSettings = {
+  SHAREDOS_NATS_URL: z.string().min(1).meta({ description: 'Address of the broker, or several separated by commas' }),
+  SHAREDOS_NATS_USER: z.string().min(1).meta({ description: 'The user of this service on the broker' }),
+  SHAREDOS_NATS_PASSWORD: z.string().min(1).meta({ description: 'Its password' }),
+  SHAREDOS_INSTANCE: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/)
+    .default(() => `i-${randomBytes(4).toString('hex')}`)
+    .meta({ description: 'Name of this process among the replicas of its service; random when absent' }),
+  SHAREDOS_HEALTH_PORT: z.coerce.number().int().min(0).max(65_535).optional().meta({ description: 'Port for GET /health; none when absent' }),
+  SHAREDOS_CLOCK_OFFSET_MS: z.coerce
+    .number()
+    .int()
+    .min(-3_600_000)
+    .max(3_600_000)
+    .default(0)
+    .meta({ description: 'Added to the clock of this process, to try out skewed clocks' }),
+  SHAREDOS_GRACE_MS: z.coerce.number().int().min(0).max(600_000).default(10_000).meta({ description: 'How long a stop waits for work that was begun' }),
+};
+
+export type BaseSettings = z.infer<z.ZodObject<typeof baseSettings>>;
+
+/** A running service as its process sees it. */
+export interface RunningService {
+  /** Why the service may not be relied on now, or `undefined` when it may. */
+  trouble(): string | undefined;
+  /** Stops taking work, finishes or gives back what was begun, and returns within the grace. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** What a service is given to run on. `log` writes one JSON line; never a secret, a payload or an argument. */
+export interface ServiceHost {
+  readonly bus: Bus;
+  readonly instance: string;
+  readonly clock: () => number;
+  readonly log: (event: string, fields?: Readonly<Record<string, unknown>>) => void;
+  readonly onDefect: (error: unknown, where: string) => void;
+}
+
+/**
+ * Runs one service as a process: settings from the environment, telemetry, the broker, a health endpoint, signals and exit.
+ * It is the one place where a service reads the environment, and only `main.ts` calls it.
+ */
+export const runService = async <Shape extends z.ZodRawShape>(
+  service: ServiceName,
+  shape: Shape,
+  start: (settings: z.infer<z.ZodObject<Shape>> & BaseSettings, host: ServiceHost) => Promise<RunningService>,
+): Promise<void> => {
+  const settings = readSettings(service, shape);
+  const instance = settings.SHAREDOS_INSTANCE;
+  const log: ServiceHost['log'] = (event, fields) => {
+    process.stdout.write(`${JSON.stringify({ event, service, instance, ...fields })}\n`);
+  };
+  const onDefect: ServiceHost['onDefect'] = (error, where) => log('defect', { where, error: error instanceof Error ? error.stack : String(error) });
+  process.on('unhandledRejection', (error) => onDefect(error, 'unhandled rejection'));
+
+  const telemetry = await startTelemetry({ service, instance, version: '0.1.0' });
+  const bus = await connectBus({
+    servers: settings.SHAREDOS_NATS_URL.split(','),
+    user: settings.SHAREDOS_NATS_USER,
+    pass: settings.SHAREDOS_NATS_PASSWORD,
+    name: `${service}/${instance}`,
+    inboxPrefix: `_INBOX_SERVICE.${service}`,
+    onStatus: (status) => log('broker', { status }),
+  }).catch((error: unknown) => fail(`${service}: ${error instanceof Error ? error.message : String(error)}`));
+  const running = await start(settings, {
+    bus,
+    instance,
+    clock: () => Date.now() + settings.SHAREDOS_CLOCK_OFFSET_MS,
+    log,
+    onDefect,
+  }).catch((error: unknown) => fail(`${service} cannot start: ${error instanceof Error ? error.message : String(error)}`));
+
+  const health = serveHealth(settings.SHAREDOS_HEALTH_PORT, () => (bus.connected ? running.trouble() : 'not connected to the broker'));
+  stopOnSignal(async () => {
+    log('stopping');
+    await running.stop(settings.SHAREDOS_GRACE_MS);
+    health?.close();
+    await bus.close();
+    await endTelemetry(telemetry, log);
+    log('stopped');
+  });
+  log('ready', { pid: process.pid });
+};
+
+const readSettings = <Shape extends z.ZodRawShape>(service: ServiceName, shape: Shape): z.infer<z.ZodObject<Shape>> & BaseSettings => {
+  const known = z.object({ ...baseSettings, ...shape });
+  // An empty variable is one that was not set: container tools write them that way.
+  const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ''));
+  const parsed = known.safeParse(given);
+  if (parsed.success) return parsed.data as z.infer<z.ZodObject<Shape>> & BaseSettings;
+  const [issue] = parsed.error.issues;
+  return fail(`${service}: ${String(issue?.path[0])} is not set as it must be: ${issue?.message}`);
+};
+
+/** Bad configuration stops a start with one line that names what to change. */
+const fail = (line: string): never => {
+  process.stderr.write(`${line}\n`);
+  process.exit(1);
+};
+
+const serveHealth = (port: number | undefined, trouble: () => string | undefined) => {
+  if (port === undefined) return undefined;
+  const server = createServer((request, response) => {
+    const why = request.url === '/health' ? trouble() : 'unknown path';
+    response.writeHead(why === undefined ? 200 : request.url === '/health' ? 503 : 404, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+    response.end(JSON.stringify(why === undefined ? { status: 'ok', protocolVersion: '1' } : { status: 'unavailable', reason: why }));
+  });
+  server.listen(port);
+  server.unref();
+  return server;
+};
+
+const stopOnSignal = (stop: () => Promise<void>): void => {
+  let stopping = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      // A second signal does not wait for the first one's grace.
+      if (stopping) process.exit(1);
+      stopping = true;
+      void stop().then(
+        () => process.exit(0),
+        () => process.exit(1),
+      );
+    });
+  }
+};
+
+const endTelemetry = async (telemetry: Telemetry, log: ServiceHost['log']): Promise<void> => {
+  await telemetry.shutdown();
+  if (telemetry.droppedSpans() > 0) log('spans dropped', { dropped: telemetry.droppedSpans() });
+};

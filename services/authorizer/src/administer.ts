@@ -1,0 +1,65 @@
+import type { Delivery } from '@sharedos/bus';
+import type { Address, CapabilityGrant, Instant, ProtocolError, Reply, Result, Revision, Unavailable } from '@sharedos/contracts';
+import { type AdminAct, adminChanged, adminRefused, invariant } from '@sharedos/kernel';
+import { ATTRIBUTE, SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
+import { type Ports, refused } from './ports.ts';
+
+/** One command on the management plane, from the principal that the broker let publish it. */
+export interface AdminCommand {
+  readonly commandId: string;
+  readonly grantId: string;
+}
+
+export interface Changed {
+  readonly grant: CapabilityGrant;
+  readonly revision: Revision;
+  /** Whether the log changed; a command that had been carried out before, or asks for what is already so, changed nothing. */
+  readonly changed: boolean;
+}
+
+export type CommandRefusal = { readonly code: string } | Unavailable;
+
+/**
+ * Carries out a command and records it, whether it changed something or was refused. The change stands in the log before its
+ * record is written; a refusal is refused whether or not it could be recorded.
+ */
+export const administer = async (
+  { audit, clock, ids }: Pick<Ports, 'audit' | 'clock' | 'ids'>,
+  delivery: Delivery,
+  { commandId, grantId }: AdminCommand,
+  act: (by: { readonly principal: Address; readonly at: Instant }) => Promise<Result<Changed, CommandRefusal>>,
+): Promise<Reply<{ grant: CapabilityGrant; revision: Revision }>> => {
+  const { principal, namespaceId, verb } = delivery;
+  invariant(principal !== undefined, 'a command of the management plane comes from a principal');
+  const at = clock();
+  return withSpan(SPAN.grantCommand, { attributes: { [ATTRIBUTE.namespaceId]: namespaceId, [ATTRIBUTE.grantId]: grantId } }, async (span) => {
+    const outcome = await act({ principal, at });
+    if (!outcome.ok && 'reason' in outcome.error) {
+      recordOutcome(span, 'failed', 'log_unavailable');
+      return refused('log_unavailable', 'the log did not answer in time; send the command again with the same command id', true);
+    }
+    const record: AdminAct = { id: ids(), at, namespaceId, principal, traceId: delivery.traceId ?? commandId, command: verb, commandId, grantId };
+    if (!outcome.ok) {
+      const { code } = outcome.error as { readonly code: string };
+      recordOutcome(span, 'denied', code);
+      await audit(adminRefused(record, code));
+      return { ok: false, error: refusalOf(code) };
+    }
+    const { grant, revision, changed } = outcome.value;
+    recordOutcome(span, 'succeeded');
+    if (changed) await audit(adminChanged({ ...record, place: { revision } }));
+    return { ok: true, value: { grant, revision } };
+  });
+};
+
+const TEXTS: Readonly<Record<string, string>> = {
+  grant_exists: 'a grant with this id exists or existed; choose another id',
+  grant_not_found: 'there is no such grant in this namespace',
+  not_the_issuer: 'only its issuer can revoke a grant',
+  not_the_holder: 'only its holder can pass a grant on',
+  identity_mismatch: 'the body names another principal than the one that published it',
+  parent_inactive: 'the parent grant was revoked',
+  command_too_large: 'the grant is too large for the log',
+};
+
+const refusalOf = (code: string): ProtocolError => ({ code, message: TEXTS[code] ?? `the command was refused: ${code}`, retryable: false });

@@ -1,0 +1,90 @@
+import { GrantEvent, type Instant, type Result, instantOf, ok, unavailable, type Unavailable } from '@sharedos/contracts';
+import type { EventStore, LogListener, LogSubscription, Position, Recorded } from '@sharedos/event-store';
+import { AuthorityIndex } from './authority-index.ts';
+
+interface Waiter {
+  readonly position: Position;
+  resolve(reached: boolean): void;
+}
+
+/**
+ * This replica's view of the log: the index, how far it has been folded, and whether it may be trusted.
+ *
+ * An event that cannot be read makes the replica untrusted: authority it does not understand may be a revocation.
+ */
+export class AuthorityFold implements LogListener {
+  readonly index = new AuthorityIndex();
+  readonly #waiters = new Set<Waiter>();
+  readonly #parked: string[] = [];
+  readonly #onTrouble: (what: string) => void;
+  #position: Position = 0;
+  #alive = false;
+  #subscription: LogSubscription | undefined;
+
+  constructor(onTrouble: (what: string) => void) {
+    this.#onTrouble = onTrouble;
+  }
+
+  follow(store: EventStore): void {
+    this.#subscription = store.subscribe(this.#position, this);
+  }
+
+  async close(): Promise<void> {
+    await this.#subscription?.close();
+    for (const waiter of this.#waiters) waiter.resolve(false);
+    this.#waiters.clear();
+  }
+
+  get position(): Position {
+    return this.#position;
+  }
+
+  /** Why this replica must not answer, or `undefined` when it may. */
+  get trouble(): string | undefined {
+    if (this.#parked.length > 0) return `an event of the log cannot be read: ${this.#parked[0]}`;
+    return this.#alive ? undefined : 'the log is silent';
+  }
+
+  /** Waits until everything up to `position` has been folded. */
+  async until(position: Position, deadlineMs: number): Promise<Result<void, Unavailable>> {
+    if (this.#parked.length > 0) return unavailable(this.trouble ?? 'an event was parked');
+    if (this.#position >= position) return ok(undefined);
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const waiter: Waiter = { position, resolve };
+    this.#waiters.add(waiter);
+    const timer = setTimeout(() => resolve(false), Math.max(0, deadlineMs));
+    const reached = await promise;
+    clearTimeout(timer);
+    this.#waiters.delete(waiter);
+    if (this.#parked.length > 0) return unavailable(this.trouble ?? 'an event was parked');
+    return reached ? ok(undefined) : unavailable(`the fold stands at ${this.#position}, behind ${position}`);
+  }
+
+  event({ stream, event, position }: Recorded): void {
+    if (stream.category !== 'grant') return;
+    const at = instantOf(event.at);
+    const parsed = event.schemaVersion === 1 ? GrantEvent.safeParse({ ...event.data, type: event.type }) : undefined;
+    if (at === undefined || parsed?.success !== true) {
+      this.parked({ position, natsSubject: `${stream.category}/${stream.id}`, why: `${event.type} version ${event.schemaVersion} is not known` });
+      return;
+    }
+    this.index.apply(stream.namespaceId, parsed.data, at satisfies Instant, position);
+  }
+
+  parked({ position, natsSubject, why }: { position: Position; natsSubject: string; why: string }): void {
+    const what = `${why} (${natsSubject} at ${position})`;
+    this.#parked.push(what);
+    this.#onTrouble(what);
+  }
+
+  reached(position: Position): void {
+    if (position <= this.#position) return;
+    this.#position = position;
+    for (const waiter of this.#waiters) if (waiter.position <= position) waiter.resolve(true);
+  }
+
+  alive(isAlive: boolean): void {
+    if (this.#alive && !isAlive) this.#onTrouble('the log is silent');
+    this.#alive = isAlive;
+  }
+}

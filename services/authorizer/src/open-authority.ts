@@ -1,0 +1,46 @@
+import { type AuthorityOpen, type Instant, type OpenedAuthority, type Reply, instantOf, revisionOf, timestampOf } from '@sharedos/contracts';
+import { authorityResolved } from '@sharedos/kernel';
+import { SPAN, withSpan } from '@sharedos/telemetry';
+import { type Ports, refused } from './ports.ts';
+import type { TurnAuthorities } from './turn-authorities.ts';
+import { contextHash } from './turn-token.ts';
+
+/**
+ * Opens the authority of a turn, at or after everything acknowledged before the call: barrier, fold up to it, admit.
+ *
+ * The turn is admitted no earlier than any event it sees, whatever the clocks say, so a revocation is never in its future.
+ *
+ * @see docs/adr/0004-linearizable-open.md
+ */
+export const openAuthority =
+  ({ store, fold, tokens, audit, clock, limits }: Ports, turns: TurnAuthorities) =>
+  async ({ turnId, context, validForMs, auditId }: AuthorityOpen): Promise<Reply<OpenedAuthority>> => {
+    const deadline = performance.now() + limits.deadlineMs;
+    if (fold.trouble !== undefined) return refused('authority_unavailable', fold.trouble, true);
+    const barrier = await withSpan(SPAN.logBarrier, {}, () => store.barrier(limits.deadlineMs));
+    if (!barrier.ok) return refused('authority_unavailable', 'the log did not say how far it reaches', true);
+    const reached = await fold.until(barrier.value, deadline - performance.now());
+    if (!reached.ok) return refused('authority_unavailable', 'this replica is behind the log', true);
+
+    const position = fold.position;
+    const revision = revisionOf(store.storeId, position);
+    const admittedAt = Math.max(instantOf(context.now) ?? Infinity, clock(), fold.index.latestInstant(position));
+    if (!Number.isFinite(admittedAt)) return refused('invalid_request', 'context.now is no instant');
+    const frozen = await withSpan(SPAN.authorityLoad, {}, () =>
+      turns.frozen(revision, position, admittedAt, { ...context, now: timestampOf(admittedAt) }),
+    );
+    turns.remember(turnId, frozen);
+
+    const resolved = frozen.authority;
+    const mark = { id: auditId, at: admittedAt, context, place: { revision, turnId } };
+    const ports = { hostCeiling: 'absent', policy: undefined } as const;
+    const event = authorityResolved(mark, resolved.ok ? { authority: resolved.value } : { failure: resolved.error }, ports);
+    if (!(await audit(event)).ok) return refused('audit_unavailable', 'the load of authority could not be recorded', true);
+
+    const validUntil = timestampOf((admittedAt + validForMs + limits.turnGraceMs) satisfies Instant);
+    const token = tokens.sign({ turnId, contextHash: contextHash(context), revision, admittedAt: timestampOf(admittedAt), validUntil });
+    const opened = { token, revision, admittedAt: timestampOf(admittedAt), validUntil };
+    if (resolved.ok) return { ok: true, value: { status: 'resolved', ...opened, snapshot: resolved.value.snapshot } };
+    const { code, detail } = resolved.error;
+    return { ok: true, value: { status: 'unavailable', ...opened, code, ...(detail === undefined ? {} : { detail }) } };
+  };

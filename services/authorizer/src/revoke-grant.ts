@@ -1,0 +1,13 @@
+import type { Delivery } from '@sharedos/bus';
+import type { GrantRevoke } from '@sharedos/contracts';
+import { administer } from './administer.ts';
+import { runGrantCommand } from './grant-command.ts';
+import type { Ports } from './ports.ts';
+
+/** Revokes a grant, for its issuer. Once this is answered, no turn opens that still uses it. Revoking twice changes nothing. */
+export const revokeGrant =
+  (ports: Ports) =>
+  ({ commandId, grantId, reason }: GrantRevoke, delivery: Delivery) =>
+    administer(ports, delivery, { commandId, grantId }, ({ principal, at }) =>
+      runGrantCommand(ports.store, delivery, { commandId, grantId, principal, at }, { type: 'RevokeGrant', grantId, requestedBy: principal, at, reason }),
+    );

@@ -1,0 +1,94 @@
+import { type AccessContext, type Instant, type Result, type Revision, err, instantOf, ok, positionOf } from '@sharedos/contracts';
+import { type AsyncWorld, type AuthorityFailure, type ResolvedAuthority, holdAuthority } from '@sharedos/kernel';
+import type { UsageStore } from '@sharedos/usage';
+import type { AuthorityFold } from './authority-fold.ts';
+import type { TurnClaims } from './turn-token.ts';
+
+/** Authority as an open turn sees it: frozen at its revision and admission, or held as unavailable for its whole length. */
+export interface TurnAuthority {
+  readonly revision: Revision;
+  readonly position: number;
+  readonly admittedAt: Instant;
+  readonly authority: Result<ResolvedAuthority, AuthorityFailure>;
+}
+
+/** Turns remembered by one replica. Forgetting one costs a look-up, never an answer. */
+const TURNS_HELD_MAX = 10_000;
+
+/**
+ * Answers "authority at R" for open turns. Nothing is owned: any replica computes the same from the log, and this only spares
+ * it from computing again at each call of a turn.
+ */
+export class TurnAuthorities {
+  readonly #fold: AuthorityFold;
+  readonly #held = new Map<string, TurnAuthority>();
+
+  constructor(fold: AuthorityFold) {
+    this.#fold = fold;
+  }
+
+  /** @param claims Of a verified token; `context` is the one it was opened for. */
+  at(claims: TurnClaims, context: AccessContext, storeId: string, deadlineMs: number): Promise<Result<TurnAuthority, string>> {
+    const known = this.#held.get(claims.turnId);
+    if (known !== undefined) return Promise.resolve(ok(known));
+    return this.#compute(claims, context, storeId, deadlineMs);
+  }
+
+  /** Authority at a position that this replica has folded. */
+  frozen(revision: Revision, position: number, admittedAt: Instant, context: AccessContext): TurnAuthority {
+    const grants = this.#fold.index.heldAt(context.namespaceId, context.actor, context.authority, position, admittedAt);
+    return { revision, position, admittedAt, authority: holdAuthority(context, grants) };
+  }
+
+  remember(turnId: string, authority: TurnAuthority): void {
+    this.#held.set(turnId, authority);
+    if (this.#held.size <= TURNS_HELD_MAX) return;
+    const [oldest] = this.#held.keys();
+    if (oldest !== undefined) this.#held.delete(oldest);
+  }
+
+  async #compute(claims: TurnClaims, context: AccessContext, storeId: string, deadlineMs: number): Promise<Result<TurnAuthority, string>> {
+    const position = positionOf(claims.revision, storeId);
+    if (position === undefined) return err('the turn was opened on another log');
+    const reached = await this.#fold.until(position, deadlineMs);
+    if (!reached.ok) return err(reached.error.reason);
+    const admittedAt = instantOf(claims.admittedAt) ?? Infinity;
+    const authority = this.frozen(claims.revision, position, admittedAt, { ...context, now: claims.admittedAt });
+    this.remember(claims.turnId, authority);
+    return ok(authority);
+  }
+}
+
+/** Uses seen and taken while one question was answered; they go into its record and its answer. */
+export interface UsesSeen {
+  readonly seen: Record<string, number>;
+  taken?: { readonly grantId: string; readonly ordinal: number; readonly epoch: string };
+}
+
+/** The world a rule asks: ancestors from the fold at the turn's own position, uses from the counters. */
+export const worldOf = (fold: AuthorityFold, usage: UsageStore, turn: TurnAuthority, operation: string | undefined, uses: UsesSeen): AsyncWorld => ({
+  ancestor: ({ namespaceId, grantId }) => {
+    const found = fold.index.grantAt(namespaceId, grantId, turn.position, turn.admittedAt);
+    return found === undefined ? 'not_found' : { found };
+  },
+  use: async ({ namespaceId, grantId, max, consume }) => {
+    const grant = { namespaceId, grantId, max };
+    if (!consume) {
+      const count = await usage.count(grant);
+      if (!count.ok) return 'unavailable';
+      uses.seen[grantId] = count.value;
+      return count.value < max ? 'granted' : 'exhausted';
+    }
+    // A use is taken for an operation and for nothing else: without a name a retry would take a second one.
+    if (operation === undefined) return 'unavailable';
+    const taken = await usage.take(grant, operation);
+    if (!taken.ok) return 'unavailable';
+    if (taken.value === undefined) {
+      uses.seen[grantId] = max;
+      return 'exhausted';
+    }
+    uses.seen[grantId] = taken.value.ordinal - 1;
+    uses.taken = taken.value;
+    return 'granted';
+  },
+});

@@ -1,0 +1,74 @@
+import {
+  type AccessContext,
+  type Address,
+  type Instant,
+  type ProtocolError,
+  type Result,
+  TurnRequest,
+  decodeBody,
+  err,
+  ok,
+  sameAddress,
+  timestampOf,
+} from '@sharedos/contracts';
+import { requestFreshness } from '@sharedos/kernel';
+
+/** A request that may become a turn, with the trusted context made of who sent it and what it asks. */
+export interface AcceptedRequest {
+  readonly requester: Address;
+  readonly request: TurnRequest;
+  readonly context: AccessContext;
+}
+
+export interface RefusedRequest {
+  readonly executionId?: string;
+  readonly error: ProtocolError;
+}
+
+export interface AcceptanceRules {
+  /** Tool namespaces that the operator switched on; a request may only narrow them. */
+  readonly toolNamespaces: readonly string[];
+  /** How old a request may be: the ledger remembers an execution id at least that long. */
+  readonly horizonMs: number;
+  readonly skewMs: number;
+}
+
+/**
+ * Reads a turn request. The caller is who the broker let publish on the subject; a body can only agree with that.
+ *
+ * @see spec/turns.md §2, and docs/architecture.md "Names and trust on the wire"
+ */
+export const acceptRequest = (
+  body: Uint8Array,
+  from: { readonly namespaceId: string; readonly requester: Address },
+  now: Instant,
+  rules: AcceptanceRules,
+): Result<AcceptedRequest, RefusedRequest> => {
+  const decoded = decodeBody(TurnRequest, body);
+  if (!decoded.ok) return err({ error: decoded.error });
+  const request = decoded.value;
+  const refuse = (code: string, message: string): Result<never, RefusedRequest> =>
+    err({ executionId: request.executionId, error: { code, message, retryable: false } });
+
+  if (!sameAddress(request.message.sender, from.requester)) {
+    return refuse('identity_mismatch', 'the message names a sender other than the principal that published the request');
+  }
+  if (requestFreshness(request.requestedAt, now, rules) !== 'ok') {
+    return refuse('replay_expired', 'requestedAt lies outside the time in which a request may be sent');
+  }
+  const wanted = request.toolNamespaces;
+  return ok({
+    requester: from.requester,
+    request,
+    context: {
+      namespaceId: from.namespaceId,
+      actor: request.agent,
+      authority: from.requester,
+      owner: request.owner ?? from.requester,
+      purpose: request.message.purpose,
+      traceId: request.message.traceId,
+      enabledToolNamespaces: rules.toolNamespaces.filter((namespace) => wanted === undefined || wanted.includes(namespace)),
+      now: timestampOf(now),
+    },
+  });
+};
