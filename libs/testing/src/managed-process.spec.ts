@@ -80,7 +80,7 @@ describe('a managed process', () => {
 });
 
 describe('when this process is killed with SIGKILL', () => {
-  it('leaves no child, no watchdog and no guarded folder behind', async () => {
+  it('leaves no child and no guarded folder behind', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sharedos-watchdog-'));
     const report = join(folder, 'report');
     const kept = mkdtempSync(join(tmpdir(), 'sharedos-guarded-'));
