@@ -1,0 +1,222 @@
+import { type LogEvent, LogRecordMessage, type Result, SCHEMA_HEADER, type Unavailable, err, ok, sha256, unavailable } from '@sharedos/contracts';
+import { Events, type NatsConnection } from 'nats';
+import type { EventStore, LogListener, Position, StreamId, StreamRevision } from './event-store.ts';
+import { EXPECTED_HEADER, type StoredMessage, type StreamInfo, jetStreamApi } from './jetstream-api.ts';
+import { LogFeed } from './log-feed.ts';
+import { decodeRecord, encodeRecord } from './log-record.ts';
+import { logPlace, logSubject } from './log-subject.ts';
+import { type RecordedAt, answerFromStream } from './recorded-append.ts';
+import { sharedBarrier } from './shared-barrier.ts';
+
+export interface JetStreamEventStoreOptions {
+  /** A connection that reconnects by itself; it stays its owner's, {@link EventStore.close} does not close it. */
+  readonly nats: NatsConnection;
+  /** The inbox prefix of the connection, where its user may subscribe to no other. */
+  readonly inboxPrefix?: string;
+  readonly streamName?: string;
+  /** By when an append or a read is answered, in milliseconds. An append spends half of it on finding out what became of it. */
+  readonly timeoutMs?: number;
+  /** How long to wait at the start for a stream that is not there yet, in milliseconds. */
+  readonly openTimeoutMs?: number;
+  /** Silence of two of these is failure, in milliseconds; the server takes no fewer than 100. */
+  readonly heartbeatMs?: number;
+}
+
+const TIMEOUT_MS = 4_000;
+const OPEN_TIMEOUT_MS = 10_000;
+const OPEN_RETRY_MS = 100;
+const HEARTBEAT_MS = 500;
+/** Longest that one barrier may hold up the next. */
+const BARRIER_TIMEOUT_MS = 1_000;
+
+/**
+ * The log on JetStream: one stream, one subject for each stream of ours, one message for each append, so that an append is all or
+ * none. Revision and position are both the message's sequence in the stream. An append is at most `APPEND_BYTES_MAX` bytes.
+ *
+ * Each record is stored with the sequence it expected, so the records of one stream form a chain from the last to the first: a read
+ * costs one request a record however long the log is, and a record that was taken out is noticed.
+ *
+ * @returns `unavailable` when the stream does not answer in time, or is one that forgets (an age, a limit that discards old records)
+ *   or has copies, for which the barrier below would not be linearizable.
+ * @see docs/adr/0003-one-log-of-authority.md
+ */
+export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): Promise<Result<EventStore, Unavailable>> => {
+  const { nats, inboxPrefix, streamName = 'LOG', timeoutMs = TIMEOUT_MS, openTimeoutMs = OPEN_TIMEOUT_MS, heartbeatMs = HEARTBEAT_MS } = options;
+  const api = jetStreamApi(nats, streamName);
+
+  const openedBy = performance.now() + openTimeoutMs;
+  let opened = await api.info(timeoutMs);
+  while (!opened.ok && performance.now() < openedBy && !nats.isClosed()) {
+    await new Promise((resolve) => setTimeout(resolve, OPEN_RETRY_MS));
+    opened = await api.info(Math.min(timeoutMs, Math.max(1, openedBy - performance.now())));
+  }
+  if (!opened.ok) return opened;
+  const unfit = whyUnfit(opened.value);
+  if (unfit !== undefined) return unavailable(`stream ${streamName} ${unfit}`);
+
+  const storeId = storeIdOf(opened.value);
+  /** The greatest position known to have existed: a history that ends before it is not the one we know. */
+  let seen: Position = opened.value.state.last_seq;
+  /** Why this store answers nothing any more. Its history is gone, and another history's positions must not pass for its own. */
+  let lost: string | undefined;
+  const feeds = new Set<LogFeed>();
+
+  const saw = (position: Position): void => {
+    seen = Math.max(seen, position);
+  };
+  const lose = (why: string): Result<never, Unavailable> => {
+    lost = why;
+    for (const feed of feeds) feed.giveUp();
+    return unavailable(why);
+  };
+
+  /** The last position of the log, from the one server that has it: linearizable because there is no other. */
+  const head = async (): Promise<Result<Position, Unavailable>> => {
+    if (lost !== undefined) return unavailable(lost);
+    const floor = seen;
+    const info = await api.info(BARRIER_TIMEOUT_MS);
+    if (!info.ok) return info;
+    if (storeIdOf(info.value) !== storeId) return lose(`stream ${streamName} was made anew: it is another store now`);
+    const last = info.value.state.last_seq;
+    if (last < floor) return lose(`stream ${streamName} ends at ${last}, but held ${floor} before: it lost some of its history`);
+    saw(last);
+    return ok(last);
+  };
+
+  const readStream = async (stream: StreamId, budgetMs: number): Promise<Result<{ events: readonly RecordedAt[]; revision: StreamRevision }, Unavailable>> => {
+    if (lost !== undefined) return unavailable(lost);
+    const natsSubject = logSubject(stream);
+    const readBy = performance.now() + budgetMs;
+    let message = await api.lastOn(natsSubject, budgetMs);
+    if (!message.ok) return message;
+    if (message.value === undefined) return ok({ events: [], revision: 0 });
+    const revision = message.value.position;
+    const newestFirst: RecordedAt[][] = [];
+    for (;;) {
+      const found: StoredMessage | undefined = message.value;
+      if (found === undefined || found.natsSubject !== natsSubject) return unavailable('a record of the stream is missing from the log');
+      const record = readRecord(found);
+      if (record.kind !== 'events') return unavailable(`the record at ${found.position} cannot be read: ${record.kind === 'parked' ? record.why : record.kind}`);
+      newestFirst.push(record.events.map((event) => ({ stream, event, position: found.position, revision: found.position })));
+      if (record.previous === 0) break;
+      const leftMs = readBy - performance.now();
+      if (leftMs <= 0) return unavailable(`the stream was not read within ${budgetMs} ms`);
+      message = await api.messageAt(record.previous, leftMs);
+      if (!message.ok) return message;
+    }
+    saw(revision);
+    return ok({ events: newestFirst.reverse().flat(), revision });
+  };
+
+  const subscribe = (from: Position, listener: LogListener) => {
+    const feed = new LogFeed({
+      nats,
+      api,
+      streamName,
+      inboxPrefix,
+      from,
+      heartbeatMs,
+      check: async (position) => {
+        const last = await head();
+        return last.ok && last.value < position ? unavailable(`the log ends at ${last.value}, before ${position}`) : last;
+      },
+      message: (message) => {
+        saw(message.position);
+        tell(listener, message);
+      },
+      alive: (isAlive) => listener.alive(isAlive),
+    });
+    feeds.add(feed);
+    if (lost !== undefined) feed.giveUp();
+    return {
+      close: async () => {
+        feeds.delete(feed);
+        await feed.close();
+      },
+    };
+  };
+
+  const statuses = nats.status() as ReturnType<NatsConnection['status']> & { stop?(): void };
+  void (async () => {
+    for await (const status of statuses) {
+      if (status.type === Events.Reconnect) for (const feed of feeds) feed.renew();
+    }
+  })();
+
+  return ok({
+    storeId,
+    append: async (stream, expected, events) => {
+      const natsSubject = logSubject(stream);
+      const body = encodeRecord(events);
+      if (!body.ok) return body;
+      if (lost !== undefined) return unavailable(lost);
+      const floor = seen;
+      const halfMs = timeoutMs / 2;
+      const stored = await api.publish({ natsSubject, schema: LogRecordMessage.name, body: body.value, expected, timeoutMs: halfMs });
+      if (stored.ok) {
+        if (stored.value <= floor) return lose(`stream ${streamName} gave out position ${stored.value} a second time: it lost some of its history`);
+        saw(stored.value);
+        return ok({ revision: stored.value, position: stored.value });
+      }
+      if (stored.error === 'too_large') return err({ kind: 'too_large' });
+      // A conflict may be with our own earlier attempt, and what was not answered may still have been stored.
+      const found = await readStream(stream, halfMs);
+      if (!found.ok) return stored.error === 'conflict' ? found : err(stored.error);
+      // Still as expected: the record may be under way. Once the stream has moved on without it, it never can be stored.
+      if (stored.error !== 'conflict' && found.value.revision === expected) return err(stored.error);
+      return answerFromStream(found.value.events, events, found.value.revision);
+    },
+    read: async (stream) => {
+      const found = await readStream(stream, timeoutMs);
+      if (!found.ok) return found;
+      const events = found.value.events.map(({ event, position }) => ({ stream, event, position }));
+      return ok({ events, revision: found.value.revision });
+    },
+    subscribe,
+    barrier: sharedBarrier(head),
+    close: async () => {
+      statuses.stop?.();
+      await Promise.all([...feeds].map((feed) => feed.close()));
+      feeds.clear();
+    },
+  });
+};
+
+/** Name and instant of creation, which the server keeps over restarts: a stream made anew has another. */
+const storeIdOf = ({ config, created }: StreamInfo): string => `jetstream-${sha256(JSON.stringify([config.name, created])).slice(0, 32)}`;
+
+/** "Expected: nothing" would succeed a second time on a stream that forgets, and an ended grant would be issued again. */
+const whyUnfit = ({ config }: StreamInfo): string | undefined => {
+  if (config.retention !== 'limits') return 'does not keep what was read (retention must be "limits")';
+  if (config.max_age > 0) return 'forgets by age';
+  if (config.max_msgs_per_subject > 0) return 'forgets by number of records on a subject';
+  if (config.discard !== 'new' && (config.max_msgs > 0 || config.max_bytes > 0)) return 'discards old records when it is full';
+  if (config.num_replicas > 1) return 'has copies, and stream info of a cluster is no barrier';
+  return undefined;
+};
+
+type ReadRecord =
+  | { readonly kind: 'events'; readonly stream: StreamId; readonly events: readonly LogEvent[]; readonly previous: StreamRevision }
+  | { readonly kind: 'barrier' }
+  | { readonly kind: 'parked'; readonly why: string };
+
+const readRecord = ({ natsSubject, position, headers, body }: StoredMessage): ReadRecord => {
+  const place = logPlace(natsSubject);
+  if (place.kind === 'unknown') return { kind: 'parked', why: 'not a subject of the log' };
+  if (place.kind === 'barrier') return { kind: 'barrier' };
+  const schema = headers?.get(SCHEMA_HEADER) ?? '';
+  if (schema !== LogRecordMessage.name) return { kind: 'parked', why: `not a ${LogRecordMessage.name} by its header` };
+  const expected = headers?.get(EXPECTED_HEADER) ?? '';
+  const previous = Number(expected);
+  if (!/^\d{1,16}$/.test(expected) || previous >= position) return { kind: 'parked', why: 'not appended at a revision' };
+  const events = decodeRecord(body);
+  return events.ok ? { kind: 'events', stream: place.stream, events: events.value, previous } : { kind: 'parked', why: events.error };
+};
+
+const tell = (listener: LogListener, message: StoredMessage): void => {
+  const { position, natsSubject } = message;
+  const record = readRecord(message);
+  if (record.kind === 'parked') listener.parked({ position, natsSubject, why: record.why });
+  if (record.kind === 'events') for (const event of record.events) listener.event({ stream: record.stream, event, position });
+  listener.reached(position);
+};

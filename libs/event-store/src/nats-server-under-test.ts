@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { jetStreamRights } from '@sharedos/bus';
+import { type NatsConnection, type StreamConfig, connect } from 'nats';
+
+/** The inbox of the service's user, the only place where it may listen. */
+export const SERVICE_INBOX = '_INBOX_SERVICE.authorizer';
+const LOG_SUBJECTS = 'sharedos.v1.*.log.>';
+const START_TIMEOUT_MS = 10_000;
+const RETRY_MS = 25;
+const MIB = 1024 * 1024;
+
+/** A real broker in a folder of its own, which a test may stop, kill, start again and set back in time. */
+export interface NatsServerUnderTest {
+  /** A user that may do everything, such as the one that makes streams. */
+  admin(): Promise<NatsConnection>;
+  /** A user with no more rights than the log's services have. */
+  service(): Promise<NatsConnection>;
+  stop(): void;
+  resume(): void;
+  /** Ends the process as a crash would. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  /** Keeps a copy of the data on disk; only while the process is not running. */
+  saveData(): Promise<void>;
+  restoreData(): Promise<void>;
+  end(): Promise<void>;
+}
+
+export const logStream = (settings: Partial<StreamConfig> = {}): Partial<StreamConfig> =>
+  ({ name: 'LOG', subjects: [LOG_SUBJECTS], retention: 'limits', storage: 'file', discard: 'new', ...settings }) as Partial<StreamConfig>;
+
+export const makeLogStream = async (server: NatsServerUnderTest, settings: Partial<StreamConfig> = {}): Promise<void> => {
+  const admin = await server.admin();
+  await (await admin.jetstreamManager()).streams.add(logStream(settings));
+  await admin.close();
+};
+
+export const startNatsServer = async (): Promise<NatsServerUnderTest> => {
+  const folder = await mkdtemp(join(tmpdir(), 'event-store-'));
+  const port = await freePort();
+  const rights = [LOG_SUBJECTS, ...jetStreamRights.head('LOG'), ...jetStreamRights.read('LOG'), ...jetStreamRights.follow('LOG')];
+  const config = {
+    listen: `127.0.0.1:${port}`,
+    jetstream: { store_dir: join(folder, 'data'), max_memory_store: 64 * MIB, max_file_store: 1024 * MIB },
+    authorization: {
+      users: [
+        { user: 'admin', password: 'admin' },
+        { user: 'service', password: 'service', permissions: { publish: { allow: rights }, subscribe: { allow: [`${SERVICE_INBOX}.>`] } } },
+      ],
+    },
+  };
+  await writeFile(join(folder, 'nats.json'), JSON.stringify(config));
+
+  let child: ChildProcess | undefined;
+  const killChild = () => void child?.kill('SIGKILL');
+  process.once('exit', killChild);
+
+  const login = (user: string, more: object = {}) =>
+    connect({ servers: `127.0.0.1:${port}`, user, pass: user, maxReconnectAttempts: -1, reconnectTimeWait: RETRY_MS, ...more });
+
+  const start = async () => {
+    child = spawn('nats-server', ['-c', join(folder, 'nats.json')], { stdio: 'ignore' });
+    for (const startedAt = performance.now(); ; ) {
+      const probe = await login('admin', { reconnect: false }).catch(() => undefined);
+      if (probe !== undefined) return probe.close();
+      if (performance.now() - startedAt > START_TIMEOUT_MS) throw new Error('nats-server did not start');
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  };
+  const kill = () =>
+    new Promise<void>((resolve) => {
+      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return resolve();
+      child.once('exit', () => resolve());
+      child.kill('SIGKILL');
+    });
+
+  await start();
+  return {
+    admin: () => login('admin'),
+    service: () => login('service', { inboxPrefix: SERVICE_INBOX }),
+    stop: () => void child?.kill('SIGSTOP'),
+    resume: () => void child?.kill('SIGCONT'),
+    kill,
+    start,
+    saveData: () => cp(join(folder, 'data'), join(folder, 'saved'), { recursive: true }),
+    restoreData: async () => {
+      await rm(join(folder, 'data'), { recursive: true });
+      await cp(join(folder, 'saved'), join(folder, 'data'), { recursive: true });
+    },
+    end: async () => {
+      await kill();
+      process.off('exit', killChild);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+};
+
+const freePort = () =>
+  new Promise<number>((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address();
+      probe.close(() => (typeof address === 'object' && address !== null ? resolve(address.port) : reject(new Error('no port'))));
+    });
+  });
