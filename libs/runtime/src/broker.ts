@@ -1,4 +1,4 @@
-import { type AccessContext, Id, Json, type JsonObj, RuntimeEvent, ToolCall, ToolResult, timestampOf } from '@sharedos/contracts';
+import { type AccessContext, Json, type JsonObj, RuntimeEvent, ToolCall, ToolResult } from '@sharedos/contracts';
 import { ATTRIBUTE, SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
 import { z } from 'zod';
 import { contractValue, jsonBytes } from './contract-value.ts';
@@ -142,11 +142,13 @@ export const createBroker = (turn: {
     },
     annotate: (key: string, value: Json) => {
       if (closed) return;
-      if (typeof key !== 'string' || key === '' || key === 'runtime' || key === '__proto__') throw new ContractError('annotation', 'its key is empty or reserved');
+      if (typeof key !== 'string' || key === '' || key === 'runtime' || key === '__proto__')
+        throw new ContractError('annotation', 'its key is empty or reserved');
       const parsed = contractValue(Json, value);
       if (!parsed.ok) throw new ContractError('annotation', parsed.error);
       const stated = { ...Object.fromEntries(annotations), [key]: parsed.value };
-      if (jsonBytes(stated) > ANNOTATIONS_BYTES_MAX) throw new BrokerLimit(`the annotations are larger than ${ANNOTATIONS_BYTES_MAX} bytes`);
+      if (jsonBytes(stated) > ANNOTATIONS_BYTES_MAX)
+        throw new BrokerLimit(`the annotations are larger than ${ANNOTATIONS_BYTES_MAX} bytes`);
       annotations.set(key, parsed.value);
     },
   });

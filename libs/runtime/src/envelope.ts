@@ -17,7 +17,7 @@ import { contractValue, frozenCopy, jsonBytes } from './contract-value.ts';
 import { type Ending, endFacts, errorOf, resultOf, terminalEvent } from './ending.ts';
 import { ContractError } from './errors.ts';
 import { ESCALATE_TOOL } from './escalate-tool.ts';
-import { createLease } from './lease.ts';
+import { type Lease, createLease } from './lease.ts';
 import { EnvelopeDefaults, limitsInForce } from './limits.ts';
 import { type Repeatability, createRepeatability } from './repeatability.ts';
 import { type Runtime, registerRuntime } from './runtime.ts';
@@ -133,7 +133,7 @@ const runValidTurn = async (request: ExecutionRequest, fixed: Fixed, ports: Turn
   const lease = createLease(ports.kernel, stop);
   let ending: Ending;
   try {
-    ending = stop.signal.aborted ? { status: 'cancelled', retryable: true, unheard: true } : await endingOf(turn, stop, lease.open);
+    ending = stop.signal.aborted ? { status: 'cancelled', retryable: true, unheard: true } : await endingOf(turn, stop, lease);
   } finally {
     // On every path, and before the terminal record: what a plugin kept is useless, and no authority outlives the turn.
     turn.broker?.close();
@@ -148,11 +148,11 @@ const runValidTurn = async (request: ExecutionRequest, fixed: Fixed, ports: Turn
 };
 
 /** Does the work of the turn, and judges what came of it: audit outage before cancellation before failure (spec/turns.md §12). */
-const endingOf = async (turn: Turn, stop: TurnStop, open: (context: AccessContext) => Promise<void>): Promise<Ending> => {
+const endingOf = async (turn: Turn, stop: TurnStop, lease: Lease): Promise<Ending> => {
   let ended: Ending | undefined;
   let thrown: unknown;
   try {
-    ended = await work(turn, stop, open);
+    ended = await work(turn, stop, lease);
   } catch (error) {
     thrown = error;
   }
@@ -177,12 +177,12 @@ const truthfulRetry = (ending: Ending, harmless: boolean): Ending =>
     ? { ...ending, error: { ...ending.error, retryable: false } }
     : ending;
 
-const work = async (turn: Turn, stop: TurnStop, open: (context: AccessContext) => Promise<void>): Promise<Ending> => {
+const work = async (turn: Turn, stop: TurnStop, lease: Lease): Promise<Ending> => {
   const { request, fixed, kernel, events } = turn;
   const { manifest } = fixed.runtime;
   // The caller's `now` is never used: the envelope's clock says when the turn is admitted.
   const context = contextAt(request, fixed.clock());
-  await open(context);
+  await lease.open(context);
   const admission = await stop.ask(() => kernel.admit(request.agent, stop.signal));
   if (!admission.allowed) return { status: 'denied', code: admission.reasonCode };
 
@@ -217,12 +217,7 @@ const work = async (turn: Turn, stop: TurnStop, open: (context: AccessContext) =
   return endingOfOutcome(turn, stop, outcome.value, offered);
 };
 
-const endingOfOutcome = async (
-  turn: Turn,
-  stop: TurnStop,
-  outcome: RuntimeTurnOutcome,
-  offered: ReadonlySet<string>,
-): Promise<Ending> => {
+const endingOfOutcome = async (turn: Turn, stop: TurnStop, outcome: RuntimeTurnOutcome, offered: ReadonlySet<string>): Promise<Ending> => {
   const metadata = outcome.metadata === undefined ? {} : { metadata: outcome.metadata };
   switch (outcome.type) {
     case 'complete':

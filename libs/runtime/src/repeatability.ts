@@ -14,7 +14,9 @@ export interface Repeatability {
 }
 
 export const createRepeatability = (tools: readonly ToolDefinition[]): Repeatability => {
-  const repeatable = new Set(tools.filter((tool) => tool.readWrite === 'read' || tool.annotations?.idempotent === true).map((tool) => tool.name));
+  const repeatable = new Set(
+    tools.filter((tool) => tool.readWrite === 'read' || tool.annotations?.idempotent === true).map((tool) => tool.name),
+  );
   let mayHaveActed = 0;
   return {
     get harmless() {

@@ -1,4 +1,12 @@
-import { RuntimeManifest, type Json, type RuntimeEvent, type RuntimeExecutionRequest, type RuntimeTurnOutcome, type ToolCall, type ToolResult } from '@sharedos/contracts';
+import {
+  RuntimeManifest,
+  type Json,
+  type RuntimeEvent,
+  type RuntimeExecutionRequest,
+  type RuntimeTurnOutcome,
+  type ToolCall,
+  type ToolResult,
+} from '@sharedos/contracts';
 import { contractValue } from './contract-value.ts';
 import { ContractError } from './errors.ts';
 import type { TurnLimits } from './limits.ts';
@@ -34,7 +42,8 @@ export interface Runtime {
 
 /** Takes a plugin on: its manifest is copied and frozen now, so later edits to the plugin's object change nothing. */
 export const registerRuntime = (runtime: Runtime): Runtime => {
-  if (typeof runtime !== 'object' || runtime === null || typeof runtime.run !== 'function') throw new ContractError('runtime', 'it has no run function');
+  if (typeof runtime !== 'object' || runtime === null || typeof runtime.run !== 'function')
+    throw new ContractError('runtime', 'it has no run function');
   const manifest = contractValue(RuntimeManifest, runtime.manifest);
   if (!manifest.ok) throw new ContractError('runtime manifest', manifest.error);
   const run = runtime.run.bind(runtime);

@@ -29,7 +29,8 @@ const CLOSE_TIMEOUT_MS = 1_000;
  */
 export const standardLoop = (options: StandardLoopOptions): Runtime => {
   const { driver, timers = systemTimers, closeTimeoutMs = CLOSE_TIMEOUT_MS } = options;
-  if (!Number.isInteger(closeTimeoutMs) || closeTimeoutMs < 1) throw new ContractError('standard loop', 'closeTimeoutMs must be a positive integer');
+  if (!Number.isInteger(closeTimeoutMs) || closeTimeoutMs < 1)
+    throw new ContractError('standard loop', 'closeTimeoutMs must be a positive integer');
 
   const report = (error: unknown): void => {
     try {

@@ -1,4 +1,13 @@
-import type { AccessContext, AgentAddress, AuthorizationDecision, ExecutionResult, ReachResult, ToolCall, ToolDefinition, ToolResult } from '@sharedos/contracts';
+import type {
+  AccessContext,
+  AgentAddress,
+  AuthorizationDecision,
+  ExecutionResult,
+  ReachResult,
+  ToolCall,
+  ToolDefinition,
+  ToolResult,
+} from '@sharedos/contracts';
 
 /** A record that must precede an effect could not be written: the turn ends `audit_unavailable`, fail-closed. */
 export class AuditOutage extends Error {
@@ -38,5 +47,9 @@ export interface TurnKernel {
    * Writes the one terminal record with the one result. After the lease is gone; without the turn's signal. `endedBy` is present
    * for `failed` and `cancelled` alone; the record of a cancelled turn says `failed` / `turn_cancelled`.
    */
-  end(context: AccessContext, result: ExecutionResult, end: { readonly endedBy?: 'envelope' | 'runtime'; readonly failClosed: boolean }): Promise<void>;
+  end(
+    context: AccessContext,
+    result: ExecutionResult,
+    end: { readonly endedBy?: 'envelope' | 'runtime'; readonly failClosed: boolean },
+  ): Promise<void>;
 }

@@ -1,4 +1,14 @@
-import type { AccessContext, AgentAddress, AuthorizationDecision, ExecutionResult, Json, ReachResult, ToolCall, ToolDefinition, ToolResult } from '@sharedos/contracts';
+import type {
+  AccessContext,
+  AgentAddress,
+  AuthorizationDecision,
+  ExecutionResult,
+  Json,
+  ReachResult,
+  ToolCall,
+  ToolDefinition,
+  ToolResult,
+} from '@sharedos/contracts';
 import type { TurnKernel } from '../turn-kernel.ts';
 
 export interface MemoryTool {
@@ -99,7 +109,11 @@ export class MemoryTurnKernel implements TurnKernel {
     this.held = false;
   }
 
-  async end(context: AccessContext, result: ExecutionResult, end: { readonly endedBy?: 'envelope' | 'runtime'; readonly failClosed: boolean }): Promise<void> {
+  async end(
+    context: AccessContext,
+    result: ExecutionResult,
+    end: { readonly endedBy?: 'envelope' | 'runtime'; readonly failClosed: boolean },
+  ): Promise<void> {
     this.asked.push(`end ${result.status}`);
     await this.#before('end');
     this.ends.push({ at: context.now, result, ...end });

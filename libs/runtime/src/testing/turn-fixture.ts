@@ -92,7 +92,10 @@ export const aWorld = (options: {
   readonly time?: ManualTime;
 }): World => {
   const time = options.time ?? manualTime(START);
-  const kernel = new MemoryTurnKernel({ tools: [{ definition: READ }, { definition: APPEND }, { definition: ESCALATE }], ...options.kernel });
+  const kernel = new MemoryTurnKernel({
+    tools: [{ definition: READ }, { definition: APPEND }, { definition: ESCALATE }],
+    ...options.kernel,
+  });
   const heard: ExecutionEvent[] = [];
   const errors: unknown[] = [];
   const envelope = createEnvelope({
