@@ -25,6 +25,8 @@ export interface Recorded {
 export interface Appended {
   readonly revision: StreamRevision;
   readonly position: Position;
+  /** The events were there already, by an earlier attempt: what that one wrote stands, if it differs from what was now given. */
+  readonly repeated?: true;
 }
 
 export type AppendRefusal =
@@ -60,7 +62,8 @@ export interface EventStore {
   /**
    * Appends `events` to `stream`, all or none, if the stream still ends at `expected`.
    *
-   * Idempotent by event id: an append that had in fact happened answers with the revision and position it got then.
+   * Idempotent by event id: an append that had in fact happened answers, when sent again with the same `expected` and the same
+   * ids, with the revision and position it got then.
    *
    * @param expected Revision last read; 0 for a stream not yet written.
    * @returns `version_conflict` with the revision found; `too_large`; or `unavailable` when no answer came in time, and then

@@ -4,4 +4,5 @@ export * from './jetstream.ts';
 export { APPEND_BYTES_MAX, APPEND_EVENTS_MAX } from './log-record.ts';
 export { type LogPlace, logPlace, logSubject } from './log-subject.ts';
 export * from './memory.ts';
+export * from './run-command.ts';
 export { sharedBarrier, type TakeBarrier } from './shared-barrier.ts';

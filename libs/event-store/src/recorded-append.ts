@@ -17,5 +17,5 @@ export const answerFromStream = (recorded: readonly RecordedAt[], events: readon
   const last = ours.at(-1);
   const allThere = new Set(ours.map(({ event }) => event.eventId)).size === wanted.size;
   if (last === undefined || !allThere) return err({ kind: 'version_conflict', found });
-  return ok({ revision: last.revision, position: last.position });
+  return ok({ revision: last.revision, position: last.position, repeated: true });
 };
