@@ -15,6 +15,11 @@ export interface FollowOptions {
   readonly onMessage: (message: StoredMessage) => void | Promise<void>;
   /** `true` from the first sign of life on; `false` as soon as the connection is lost or two beats were missed. */
   readonly onAlive: (alive: boolean) => void;
+  /**
+   * Whether this is still the stream to follow, asked of every new consumer before it delivers; says why not. A consumer ends with
+   * its stream, so if the stream is the right one then, so is all that the consumer delivers.
+   */
+  readonly check?: () => Promise<string | undefined>;
   readonly heartbeatMs?: number;
   /** Most messages asked for at once. */
   readonly batch?: number;
@@ -94,7 +99,7 @@ class Feed implements Follow {
   async #attempt(onLife: () => void): Promise<string> {
     const { stream } = this.#options;
     const consumer = `follow-${nuid.next()}`;
-    const refused = (await this.#createConsumer(consumer)) ?? (await this.#rolledBack());
+    const refused = (await this.#createConsumer(consumer)) ?? (await this.#rolledBack()) ?? (await this.#options.check?.());
     if (refused !== undefined) return refused;
     return pullFeed(this.#bus, {
       natsSubject: `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`,

@@ -1,4 +1,5 @@
 import { type Result, type Unavailable, ok, unavailable } from '@sharedos/contracts';
+import type { StreamInfo } from 'nats';
 import type { Bus } from './bus.ts';
 import { type StoredMessage, askJetStream, refusalReason } from './stored-message.ts';
 
@@ -18,7 +19,7 @@ interface RawMessage {
   readonly message: { readonly subject: string; readonly seq: number; readonly hdrs?: string; readonly data?: string; readonly time: string };
 }
 
-type Question = { readonly last_by_subj: string } | { readonly next_by_subj: string; readonly seq: number };
+type Question = { readonly seq: number } | { readonly last_by_subj: string } | { readonly next_by_subj: string; readonly seq: number };
 
 /**
  * The last message on a subject, from the stream's leader.
@@ -28,6 +29,10 @@ type Question = { readonly last_by_subj: string } | { readonly next_by_subj: str
  */
 export const lastOnSubject = (bus: Bus, stream: string, natsSubject: string, options: { readonly timeoutMs: number }): Promise<Result<StoredMessage | undefined, Unavailable>> =>
   getMessage(bus, stream, { last_by_subj: natsSubject }, options.timeoutMs);
+
+/** The message at a sequence, from the stream's leader; `undefined` when there is none, or none any more. */
+export const messageAt = (bus: Bus, stream: string, sequence: number, options: { readonly timeoutMs: number }): Promise<Result<StoredMessage | undefined, Unavailable>> =>
+  getMessage(bus, stream, { seq: sequence }, options.timeoutMs);
 
 /**
  * All messages on a subject, or on all that a filter covers, oldest first, up to the last one there when reading began.
@@ -60,8 +65,14 @@ export const readSubject = async (bus: Bus, stream: string, filterSubject: strin
 
 /** The stream's last sequence. Current only where the stream has one replica: in a cluster this may be stale (design §5). */
 export const streamHead = async (bus: Bus, stream: string, options: { readonly timeoutMs: number }): Promise<Result<number, Unavailable>> => {
-  const info = await askJetStream<{ readonly state: { readonly last_seq: number } }>(bus, `$JS.API.STREAM.INFO.${stream}`, undefined, options.timeoutMs);
-  return info.ok ? ok(info.value.state.last_seq) : unavailable(refusalReason(info.error));
+  const info = await streamInfo(bus, stream, options);
+  return info.ok ? ok(info.value.state.last_seq) : info;
+};
+
+/** What the server says of a stream: its settings, when it was made, where it ends. No more current than {@link streamHead}. */
+export const streamInfo = async (bus: Bus, stream: string, options: { readonly timeoutMs: number }): Promise<Result<StreamInfo, Unavailable>> => {
+  const info = await askJetStream<StreamInfo>(bus, `$JS.API.STREAM.INFO.${stream}`, undefined, options.timeoutMs);
+  return info.ok ? info : unavailable(refusalReason(info.error));
 };
 
 const getMessage = async (bus: Bus, stream: string, question: Question, timeoutMs: number): Promise<Result<StoredMessage | undefined, Unavailable>> => {
