@@ -45,18 +45,13 @@ const PING_MS = 5_000;
  */
 export const connectBus = async (options: BusOptions): Promise<Bus> => {
   const nats = await firstConnection(options);
-  let watched: Bus | undefined;
-  let inboxRefused = false;
-  const onStatus = (status: BusStatus): void => {
-    if (status.kind === 'not_permitted' && status.operation === 'subscription') inboxRefused ||= status.natsSubject.startsWith(`${options.inboxPrefix}.`);
-    watched?.statusChanged(status);
-    options.onStatus?.(status);
-  };
-  void follow(nats, onStatus);
   const bus = new Bus(nats, new Replies(nats, options.inboxPrefix, options.pendingMax ?? PENDING_MAX));
-  watched = bus;
+  void follow(nats, (status) => {
+    bus.statusChanged(status);
+    options.onStatus?.(status);
+  });
   await bus.flush(ATTEMPT_MS);
-  if (inboxRefused) {
+  if (bus.replies.inboxRefused) {
     await bus.close();
     throw new BusConnectError(`NATS does not let user "${options.user}" subscribe to "${options.inboxPrefix}.>": generate its permissions again, or correct the inbox prefix`);
   }

@@ -82,14 +82,17 @@ class Feed implements Follow {
   async #run(): Promise<void> {
     const { signal } = this.#stopped;
     let failures = 0;
+    let told: string | undefined;
     while (!signal.aborted) {
       const reason = await this.#attempt(() => {
         failures = 0;
+        told = undefined;
       });
-      const was = this.#alive;
       this.#setAlive(false);
       if (signal.aborted) return;
-      if (was || failures === 0) this.#options.onTrouble?.(reason);
+      // The same trouble at each attempt is one line for the operator, not one a second.
+      if (reason !== told) this.#options.onTrouble?.(reason);
+      told = reason;
       await pause(backoffMs(failures, 1_000), signal);
       failures += 1;
     }

@@ -29,6 +29,7 @@ export class Replies {
   readonly #nats: NatsConnection;
   readonly #pendingMax: number;
   readonly #waiting = new Map<string, Waiting>();
+  #inboxRefused = false;
   #next = 0;
   #sweep: NodeJS.Timeout | undefined;
 
@@ -37,7 +38,12 @@ export class Replies {
     this.#pendingMax = pendingMax;
     this.inboxPrefix = inboxPrefix;
     this.inbox = createInbox(inboxPrefix);
-    nats.subscribe(`${this.inbox}.*`, { callback: (error, message) => (error === null ? this.#arrived(message) : undefined) });
+    nats.subscribe(`${this.inbox}.*`, { callback: (error, message) => (error === null ? this.#arrived(message) : this.#refused()) });
+  }
+
+  /** The broker does not let this user subscribe to its inbox, so no answer can ever arrive. */
+  get inboxRefused(): boolean {
+    return this.#inboxRefused;
   }
 
   get pending(): number {
@@ -70,6 +76,10 @@ export class Replies {
     for (const [token, waiting] of [...this.#waiting]) {
       if (waiting.natsSubject === natsSubject) this.#settle(token, failure('not_permitted', `no permission to publish on ${natsSubject}`));
     }
+  }
+
+  #refused(): void {
+    this.#inboxRefused = true;
   }
 
   #arrived(message: Msg): void {

@@ -1,7 +1,8 @@
 import { type ParsedSubject, type Result, type Unavailable, ok, parseSubject, unavailable } from '@sharedos/contracts';
-import { type Msg, type Subscription, createInbox } from 'nats';
-import { type Bus, drainSubscription } from './bus.ts';
+import type { Msg } from 'nats';
+import type { Bus } from './bus.ts';
 import { type WithHeaders, contextFromHeaders, headerOf } from './headers.ts';
+import { OnePull } from './one-pull.ts';
 import { type DeliveryPlace, placeOf } from './stored-message.ts';
 import { SpanKind, inMessageSpan } from './trace-span.ts';
 import { backoffMs, pause, within } from './waiting.ts';
@@ -58,12 +59,6 @@ export interface WorkQueue {
   stop(options: { readonly graceMs: number }): Promise<void>;
 }
 
-type Pulled = { readonly kind: 'message'; readonly message: Msg } | { readonly kind: 'nothing' } | { readonly kind: 'failed'; readonly reason: string };
-
-const PULL_MS = 30_000;
-const BEAT_MS = 2_000;
-/** Two beats missed, and room for a busy moment. */
-const SILENCE_MS = 2 * BEAT_MS + 500;
 const ACK_MS = 5_000;
 const RETRY_MS = 1_000;
 const RETRY_MOST_MS = 60_000;
@@ -78,14 +73,10 @@ export const workQueue = (bus: Bus, options: WorkQueueOptions): WorkQueue => new
 class PullingQueue implements WorkQueue {
   readonly #bus: Bus;
   readonly #options: WorkQueueOptions;
-  readonly #inbox: string;
-  readonly #subscription: Subscription;
-  readonly #pulls = new Map<string, (pulled: Pulled | 'beat') => void>();
-  readonly #unwatch: () => void;
   readonly #stopping = new AbortController();
   readonly #aborted = new AbortController();
-  readonly #slots: Promise<void>[];
-  #nextPull = 0;
+  readonly #pulls: readonly OnePull[];
+  readonly #slots: readonly Promise<void>[];
   #failures = 0;
   #running = 0;
   #alive = false;
@@ -93,14 +84,8 @@ class PullingQueue implements WorkQueue {
   constructor(bus: Bus, options: WorkQueueOptions) {
     this.#bus = bus;
     this.#options = options;
-    this.#inbox = createInbox(bus.replies.inboxPrefix);
-    this.#subscription = bus.nats.subscribe(`${this.#inbox}.*`, {
-      callback: (error, message) => (error === null ? this.#arrived(message) : undefined),
-    });
-    this.#unwatch = bus.watch((connected) => {
-      if (!connected) this.#endPulls('the connection to NATS was lost');
-    });
-    this.#slots = Array.from({ length: options.concurrency }, () => this.#workOff());
+    this.#pulls = Array.from({ length: options.concurrency }, () => new OnePull(bus, options.stream, options.consumer));
+    this.#slots = this.#pulls.map((pull) => this.#workOff(pull));
   }
 
   get running(): number {
@@ -113,22 +98,19 @@ class PullingQueue implements WorkQueue {
 
   async stop({ graceMs }: { readonly graceMs: number }): Promise<void> {
     this.#stopping.abort();
-    // What the broker sent before it learned of this is handed back as it arrives.
-    await drainSubscription(this.#subscription);
-    this.#endPulls('stopping');
+    await Promise.all(this.#pulls.map((pull) => pull.stop()));
     const ended = Promise.allSettled(this.#slots);
     if ((await within(ended, graceMs)) === undefined) {
       this.#aborted.abort();
       await within(ended, ABORTED_MS);
     }
-    this.#unwatch();
   }
 
   /** One handler's place: asks for one message, handles it, asks for the next. */
-  async #workOff(): Promise<void> {
+  async #workOff(pull: OnePull): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      const pulled = await this.#pull();
+      const pulled = await pull.next();
       if (pulled.kind === 'failed') {
         if (this.#alive && !signal.aborted) this.#options.onTrouble?.(pulled.reason);
         this.#alive = false;
@@ -140,49 +122,6 @@ class PullingQueue implements WorkQueue {
       this.#failures = 0;
       if (pulled.kind === 'message') await this.#handle(pulled.message);
     }
-  }
-
-  #pull(): Promise<Pulled> {
-    if (!this.#bus.connected) return Promise.resolve({ kind: 'failed', reason: 'not connected to NATS' });
-    const token = (this.#nextPull++).toString(36);
-    return new Promise((resolve) => {
-      const silent = setTimeout(() => settle({ kind: 'failed', reason: 'the broker is silent' }), SILENCE_MS);
-      const settle = (pulled: Pulled | 'beat'): void => {
-        if (pulled === 'beat') {
-          silent.refresh();
-          return;
-        }
-        clearTimeout(silent);
-        this.#pulls.delete(token);
-        resolve(pulled);
-      };
-      this.#pulls.set(token, settle);
-      const question = { batch: 1, expires: PULL_MS * 1_000_000, idle_heartbeat: BEAT_MS * 1_000_000 };
-      try {
-        const reply = `${this.#inbox}.${token}`;
-        this.#bus.nats.publish(`$JS.API.CONSUMER.MSG.NEXT.${this.#options.stream}.${this.#options.consumer}`, JSON.stringify(question), { reply });
-      } catch {
-        settle({ kind: 'failed', reason: 'the connection to NATS is closed' });
-      }
-    });
-  }
-
-  #arrived(message: Msg): void {
-    const pull = this.#pulls.get(tokenAfter(this.#inbox, message));
-    const code = message.headers?.code ?? 0;
-    if (code === 0) {
-      // For a pull that was given up, or for nobody because we stop: another replica should not wait for the lease to end.
-      if (pull === undefined || this.#stopping.signal.aborted) this.#respond(message, '-NAK');
-      else pull({ kind: 'message', message });
-      return;
-    }
-    if (code === 100) pull?.('beat');
-    else if (code === 404 || code === 408) pull?.({ kind: 'nothing' });
-    else pull?.({ kind: 'failed', reason: code === 503 ? 'the consumer does not exist' : `the broker ended the wait (${code} ${message.headers?.description})` });
-  }
-
-  #endPulls(reason: string): void {
-    for (const pull of [...this.#pulls.values()]) pull({ kind: 'failed', reason });
   }
 
   async #handle(message: Msg): Promise<void> {
@@ -216,8 +155,6 @@ class PullingQueue implements WorkQueue {
     if (this.#bus.connected && !this.#bus.nats.isClosed()) message.respond(verb);
   }
 }
-
-const tokenAfter = (inbox: string, message: Msg): string => message.subject.slice(inbox.length + 1);
 
 class Taken implements QueuedDelivery {
   readonly parsed: ParsedSubject | undefined;
