@@ -538,7 +538,7 @@ describe.each(KINDS)('files confined by %s', (confinement) => {
   });
 
   it('keeps every owner, kind and namespace apart, whatever they are called', async () => {
-    const ids = ['a', 'a.b', 'a.b.c', '..', '../x', '.', '/', '*', '>', 'a b', 'A', '🙂', '~YQ', 'x'.repeat(129), 'x'.repeat(250), '\0', '€'.repeat(256)];
+    const ids = ['a', 'a.b', 'a.b.c', '..', '../x', '.', '/', '*', '>', 'a b', 'A', '🙂', '~YQ', 'x'.repeat(129), 'x'.repeat(250), 'x'.repeat(251), '\0', '€'.repeat(256)];
     const places: Asking[] = ids.flatMap((id) => [
       { owner: { kind: 'human', userId: id } as const, namespaceId: 'north' },
       { owner: { kind: 'agent', agentId: id } as const, namespaceId: 'north' },
@@ -594,11 +594,8 @@ describe.each(KINDS)('files confined by %s', (confinement) => {
   });
 });
 
-/**
- * Swaps a folder for a link to outside and back, as fast as it can, until told to stop. A `create` may make the folder anew while
- * it is away; such a one is thrown away.
- */
-const SWAPPER = `
+/** Puts a link to outside in the place of `target` and back, as fast as it can, until told to stop. */
+const swapper = (prepare: string, swap: string): string => `
   const { workerData, parentPort } = require('node:worker_threads');
   const fs = require('node:fs');
   const stop = new Int32Array(workerData.stop);
@@ -612,50 +609,84 @@ const SWAPPER = `
       }
     }
   };
+  ${prepare}
   parentPort.postMessage('swapping');
   while (Atomics.load(stop, 0) === 0) {
-    fs.renameSync(target, parked);
-    insist(() => fs.symlinkSync(outside, target));
-    fs.unlinkSync(target);
-    insist(() => fs.renameSync(parked, target));
+    ${swap}
   }
 `;
 
-describe.runIf(process.platform === 'linux')('a folder swapped for a link during the walk', () => {
-  it('never lets a read, search, listing or write out', async () => {
-    put('swapped/inner/secret.txt', 'inside');
-    const target = join(folderOf(), 'swapped');
+/** A folder cannot be replaced in one step, so it is away for a moment; one that a `create` makes meanwhile is thrown away. */
+const FOLDER_SWAPPER = swapper(
+  '',
+  `fs.renameSync(target, parked);
+   insist(() => fs.symlinkSync(outside, target));
+   fs.unlinkSync(target);
+   insist(() => fs.renameSync(parked, target));`,
+);
+
+/** A file is replaced in one step, so at every moment there is the file or the link. */
+const FILE_SWAPPER = swapper(
+  'fs.linkSync(target, parked);',
+  `fs.symlinkSync(outside, target + '~');
+   fs.renameSync(target + '~', target);
+   fs.linkSync(parked, target + '~');
+   fs.renameSync(target + '~', target);`,
+);
+
+describe.runIf(process.platform === 'linux')('something swapped for a link while it is used', () => {
+  /** Runs rounds of calls against the swapping, until both sides of the race were met: one that was never run proves nothing. */
+  const racing = async (swapping: string, rounds: number, target: string, elsewhere: string, call: (round: number) => Promise<readonly ToolResult[]>): Promise<void> => {
     const before = snapshot(outside);
     const stop = new SharedArrayBuffer(4);
-    const worker = new Worker(SWAPPER, { eval: true, workerData: { stop, target, parked: `${folderOf()}.parked`, outside } });
+    const parked = `${folderOf()}.parked`;
+    const worker = new Worker(swapping, { eval: true, workerData: { stop, target, parked, outside: elsewhere } });
     const ended = new Promise((resolve) => worker.once('exit', resolve));
     try {
       await new Promise((resolve) => worker.once('message', resolve));
-      const { ask } = openFiles();
-      const seen = new Map<string, number>();
+      const seen = new Set<string>();
       const deadline = Date.now() + 15_000;
-      // Long enough that both sides of the race were met; a race never lost proves nothing when it was never run.
-      for (let round = 0; round < 200 || !(seen.has('path_not_confined') && seen.has('succeeded')); round += 1) {
-        expect(Date.now(), `met only ${[...seen.keys()].join()}`).toBeLessThan(deadline);
-        const results = await Promise.all([
-          ask('read', ['swapped', 'inner', 'secret.txt']),
-          ask('search', ['swapped'], { query: 'i' }),
-          ask('list', ['swapped']),
-          ask('append', ['swapped', 'inner', 'secret.txt'], { content: '' }),
-          ask('create', ['swapped', 'inner', `made-${round}`], { content: '' }),
-        ]);
+      for (let round = 0; round < rounds || !(seen.has('path_not_confined') && seen.has('succeeded')); round += 1) {
+        expect(Date.now(), `met only ${[...seen].join()}`).toBeLessThan(deadline);
+        const results = await call(round);
         expect(JSON.stringify(results)).not.toContain(SECRET);
-        const [read, , listed] = results;
-        if (read?.status === 'succeeded') expect(read.output).toMatchObject({ content: 'inside' });
-        const names = listed?.status === 'succeeded' ? (listed.output as { entries: { name: string }[] }).entries.map(({ name }) => name) : [];
-        expect(['', 'inner']).toContain(names.join());
-        seen.set(codeOf(results[0] as ToolResult), (seen.get(codeOf(results[0] as ToolResult)) ?? 0) + 1);
+        for (const result of results) seen.add(codeOf(result));
       }
     } finally {
       Atomics.store(new Int32Array(stop), 0, 1);
       await ended;
     }
     expect(snapshot(outside)).toEqual(before);
+  };
+
+  it('never lets a call through a folder out', async () => {
+    put('swapped/inner/secret.txt', 'inside');
+    const { ask } = openFiles();
+    await racing(FOLDER_SWAPPER, 200, join(folderOf(), 'swapped'), outside, async (round) => {
+      const results = await Promise.all([
+        ask('read', ['swapped', 'inner', 'secret.txt']),
+        ask('list', ['swapped']),
+        ask('search', ['swapped'], { query: 'i' }),
+        ask('append', ['swapped', 'inner', 'secret.txt'], { content: '!' }),
+        ask('create', ['swapped', 'inner', `made-${round}`], { content: '' }),
+      ]);
+      const [read, listed] = results;
+      if (read.status === 'succeeded') expect(outputOf(read)['content']).toMatch(/^inside!*$/);
+      const names = listed.status === 'succeeded' ? outputOf<{ entries: { name: string }[] }>(listed).entries.map(({ name }) => name) : [];
+      expect(['', 'inner']).toContain(names.join());
+      return results;
+    });
+  });
+
+  it('never lets a call on a file out', async () => {
+    put('swapped.txt', 'inside');
+    const { ask } = openFiles();
+    await racing(FILE_SWAPPER, 100, join(folderOf(), 'swapped.txt'), join(outside, 'secret.txt'), async () => {
+      const asked = Array.from({ length: 8 }, () => ask('read', ['swapped.txt']));
+      const reads = await Promise.all(asked);
+      for (const read of reads) if (read.status === 'succeeded') expect(outputOf(read)['content']).toMatch(/^inside!*$/);
+      return [...reads, await ask('append', ['swapped.txt'], { content: '!' }), await ask('search', [], { query: 'secret' })];
+    });
   });
 });
 
