@@ -1,4 +1,4 @@
-import type { Address, ClaimedRecord, LedgerRecord, Result, Unavailable, UseClaim } from '@sharedos/contracts';
+import type { Address, LedgerRecord, Result, Unavailable, UseClaim } from '@sharedos/contracts';
 
 /**
  * The identity of one operation: a turn, or a message sent outside one. The requester is part of it, so a stranger cannot
@@ -13,32 +13,63 @@ export interface OperationKey {
 
 /** The records of one operation and where they end. `revision` is opaque: the fence of the next write. */
 export interface OperationHistory {
-  readonly records: readonly [ClaimedRecord, ...LedgerRecord[]] | readonly [LedgerRecord, ...LedgerRecord[]];
+  readonly records: readonly [LedgerRecord, ...LedgerRecord[]];
   readonly revision: number;
 }
 
-/** `fenced`: somebody else wrote since; this owner may admit nothing more. `full`: the ledger takes no new records. */
-export type LedgerRefusal = { readonly kind: 'fenced' } | { readonly kind: 'full' } | Unavailable;
+/** Largest record, in bytes of its JSON: a tool result of the greatest size with its audit events, and room for the broker's frame. */
+export const RECORD_BYTES_MAX = 6 * 1024 * 1024;
+
+/**
+ * - `fenced`: somebody else wrote since; this owner may admit nothing more.
+ * - `full`: the ledger takes no new records.
+ * - `too_large`: over {@link RECORD_BYTES_MAX}. Nothing was sent, and a claim stays held: settle with a smaller record.
+ * - `unavailable`: it may or may not have been stored. Never enter a port on it, and treat what it would have admitted as
+ *   admitted.
+ */
+export type LedgerRefusal = { readonly kind: 'fenced' } | { readonly kind: 'full' } | { readonly kind: 'too_large' } | Unavailable;
 
 /**
  * One owner's hold on one operation. Writes are made one after the other, each expecting the record before it; after the
- * first refusal every further write is refused.
+ * first refusal other than `too_large` every further write is refused without being sent.
  */
 export interface LedgerClaim {
   readonly key: OperationKey;
-  /** False once a write was refused as fenced, or its fate is unknown. */
+  /** False once a write was refused, or its fate is unknown. True says only that nothing was noticed yet. */
   readonly held: boolean;
   append(record: LedgerRecord): Promise<Result<void, LedgerRefusal>>;
 }
 
-export interface Ledger {
-  /** Writes the first record of an operation. `exists` carries what stands there already. */
-  claim(key: OperationKey, record: LedgerRecord): Promise<Result<LedgerClaim, { readonly kind: 'exists'; readonly history: OperationHistory } | LedgerRefusal>>;
+export type ClaimRefusal = { readonly kind: 'exists'; readonly history: OperationHistory } | LedgerRefusal;
+export type UseRefusal = { readonly kind: 'taken'; readonly by: UseClaim } | LedgerRefusal;
 
-  /** All records of an operation, or `undefined` when it was never claimed. */
+export interface SpentUseClaim {
+  readonly namespaceId: string;
+  readonly use: UseClaim;
+}
+
+/**
+ * What was claimed, admitted, settled and spent; the truth that survives every process. Every answer comes within a deadline of
+ * its own. An acknowledgement that does not come is not believed lost or won: the record is read back first.
+ *
+ * Identifiers must be `NameId`s, and at most 256 characters trimmed: the subject of a record is read strictly by everybody else.
+ *
+ * @throws RangeError on an identifier that has no such name.
+ */
+export interface Ledger {
+  /**
+   * Writes the first record of an operation. `exists` carries what stands there already, which after an `unavailable` may be
+   * the very record of that call.
+   */
+  claim(key: OperationKey, record: LedgerRecord): Promise<Result<LedgerClaim, ClaimRefusal>>;
+
+  /** All records of an operation, or `undefined` when none was found; only a claim proves that there is none. */
   read(key: OperationKey): Promise<Result<OperationHistory | undefined, Unavailable>>;
 
-  /** Takes over a silent owner's operation at the revision read: its next write will be refused. For recovery alone. */
+  /**
+   * Takes over a silent owner's operation at the revision read. Writes nothing: the first record appended is the fence, and of
+   * all who resumed at one revision, and the old owner, one gets it in.
+   */
   resume(key: OperationKey, history: OperationHistory): LedgerClaim;
 
   /**
@@ -46,10 +77,11 @@ export interface Ledger {
    *
    * @returns `taken` when another operation holds the ordinal: the counters went back in time and must be rebuilt.
    */
-  claimUse(namespaceId: string, use: UseClaim): Promise<Result<void, { readonly kind: 'taken'; readonly by: UseClaim } | LedgerRefusal>>;
+  claimUse(namespaceId: string, use: UseClaim): Promise<Result<void, UseRefusal>>;
 
   /** Every use spent, up to now; the truth that counters are rebuilt from. Fails rather than returning part of it. */
-  uses(): Promise<Result<readonly { readonly namespaceId: string; readonly use: UseClaim }[], Unavailable>>;
+  uses(): Promise<Result<readonly SpentUseClaim[], Unavailable>>;
 
+  /** Answers `unavailable` from then on, and returns when the writes on their way are settled. */
   close(): Promise<void>;
 }

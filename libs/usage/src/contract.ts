@@ -55,7 +55,7 @@ const taken = async (store: RebuiltUsageStore, operation: string, of: BoundedGra
 
 const ordinalOf = async (store: RebuiltUsageStore, operation: string, of?: BoundedGrant): Promise<number | undefined> => (await taken(store, operation, of))?.ordinal;
 
-export const usageStoreContract = (adapter: string, openHarness: () => Promise<UsageHarness>): void =>
+export const usageStoreContract = (adapter: string, openHarness: () => Promise<UsageHarness>) =>
   describe(`${adapter} as a usage store`, () => {
     let harness: UsageHarness;
     let stores: RebuiltUsageStore[];
