@@ -1,0 +1,80 @@
+import { BusConnectError, connectBus } from '@sharedos/bus';
+import { type Address, addressPath, encodeName, inboxPrefix } from '@sharedos/contracts';
+import { type AuditTail, type AuditTailOptions, tailAudit } from './audit-tail.ts';
+import type { ClientError } from './client-error.ts';
+import { type GrantCommands, grantCommands } from './grants.ts';
+import { type Inbox, inboxOf } from './messages.ts';
+import { type RecordQueries, recordQueries } from './records.ts';
+import type { Session } from './session.ts';
+import { type Turns, turnsOf } from './turns.ts';
+import type { Result } from '@sharedos/contracts';
+
+export { BusConnectError };
+
+export interface ConnectOptions {
+  /** URLs of the broker, `nats://host:port`. */
+  readonly servers: string | readonly string[];
+  readonly user: string;
+  readonly password: string;
+  readonly namespaceId: string;
+  /** Who this connection is. The broker holds the user to it: naming somebody else only makes every call refused. */
+  readonly principal: Address;
+  /** Shown by the broker's monitoring. */
+  readonly name?: string;
+  /** How long a call waits for its answer. Default 10 000. */
+  readonly requestTimeoutMs?: number;
+  readonly connectTimeoutMs?: number;
+}
+
+/** SharedOS as one principal of one namespace sees it. Every call has a deadline and answers a value; none throws. */
+export interface SharedOS {
+  readonly namespaceId: string;
+  readonly principal: Address;
+  readonly turns: Turns;
+  readonly grants: GrantCommands;
+  readonly messages: Inbox;
+  readonly records: RecordQueries;
+  readonly audit: {
+    /** Follows the audit as it happens; only configured auditors of the namespace may. */
+    tail(options: AuditTailOptions): Promise<Result<AuditTail, ClientError>>;
+  };
+  /** Whether the broker is reached now; a lost connection comes back by itself. */
+  connected(): boolean;
+  /** Ends every wait and the connection. May be called again. */
+  close(): Promise<void>;
+}
+
+const REQUEST_TIMEOUT_MS = 10_000;
+
+/**
+ * Connects to SharedOS as a principal.
+ *
+ * @throws BusConnectError when the broker is not reached in time or refuses the user: its message says what to do.
+ */
+export const connectSharedOS = async (options: ConnectOptions): Promise<SharedOS> => {
+  const { namespaceId, principal } = options;
+  const bus = await connectBus({
+    servers: options.servers,
+    user: options.user,
+    pass: options.password,
+    name: options.name ?? `client/${encodeName(...addressPath(principal))}`,
+    inboxPrefix: inboxPrefix(namespaceId, principal),
+    ...(options.connectTimeoutMs === undefined ? {} : { connectTimeoutMs: options.connectTimeoutMs }),
+  });
+  const session: Session = { bus, namespaceId, principal, requestTimeoutMs: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS };
+  const turns = turnsOf(session);
+  return {
+    namespaceId,
+    principal,
+    turns,
+    grants: grantCommands(session),
+    messages: inboxOf(session),
+    records: recordQueries(session),
+    audit: { tail: (tail) => tailAudit(session, tail) },
+    connected: () => bus.connected,
+    close: async () => {
+      await turns.close();
+      await bus.close();
+    },
+  };
+};
