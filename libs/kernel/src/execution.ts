@@ -54,6 +54,8 @@ export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState 
         openCalls.delete(record.callId);
         settledCalls.add(record.callId);
         break;
+      case 'noted':
+        break;
       case 'ended':
         ended = record;
         break;
