@@ -83,7 +83,7 @@ ${accounts.edge.map(renderUser).join('\n')}
 
 const renderUser = ({ name, password, rights }: BrokerUser): string => `      {
         user: ${quoted(name)}
-        password: ${typeof password === 'string' ? quoted(password) : `$${password.env}`}
+        password: ${typeof password === 'string' ? quoted(password) : variable(password.env)}
         permissions {
           publish { allow: ${listed(rights.publish)} }
           subscribe { allow: ${listed(rights.subscribe)} }
@@ -94,6 +94,11 @@ const listed = (subjects: readonly string[]): string => {
   // An absent or empty list means "everything" to the server.
   if (subjects.length === 0) throw new RangeError('a user without a single right would be given all of them');
   return `[\n${subjects.map((subject) => `            ${quoted(subject)}`).join('\n')}\n          ]`;
+};
+
+const variable = (name: string): string => {
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) throw new RangeError(`not a name of an environment variable: ${name}`);
+  return `$${name}`;
 };
 
 // Whatever is written here is a subject, a path or a password of ours; a quote in one of them would end the string.

@@ -103,7 +103,8 @@ const unchangeable = (of: string, { config }: StreamInfo, wanted: StreamSettings
 const sameSettings = (of: string, found: object, wanted: object): Result<void, ProvisionRefusal> => {
   const standing = found as Readonly<Record<string, unknown>>;
   for (const [setting, value] of Object.entries(wanted)) {
-    if (!isDeepStrictEqual(standing[setting], value)) return err({ kind: 'contradiction', of, setting, found: standing[setting], wanted: value });
+    // The server leaves out what is false, and the client adds what is undefined.
+    if (!isDeepStrictEqual(standing[setting] ?? false, value ?? false)) return err({ kind: 'contradiction', of, setting, found: standing[setting], wanted: value });
   }
   return ok(undefined);
 };

@@ -6,6 +6,8 @@ export interface StreamOptions {
   /** How long a taken turn request may stay without a sign of life before another executor is offered it. Default 30 000. */
   readonly turnLeaseMs?: number;
   readonly storage?: 'file' | 'memory';
+  /** Other sizes than the usual ones, in bytes; the server sets the room aside at once. LOG has no bound unless one is given here. */
+  readonly bytesMax?: Partial<Readonly<Record<StreamName, number>>>;
   /** Copies of each stream in a cluster. Default 1. */
   readonly replicas?: number;
 }
@@ -26,6 +28,23 @@ const MIB = 1024 * 1024;
  */
 const SHORTEST_DUPLICATE_WINDOW_MS = 100;
 
+// Stated and not left out: an update keeps what it does not name, and a claim in a stream with an age can be made twice.
+const UNLIMITED = {
+  max_age: 0,
+  max_msgs: -1,
+  max_bytes: -1,
+  max_msg_size: -1,
+  max_msgs_per_subject: -1,
+  discard_new_per_subject: false,
+  duplicate_window: nanos(120_000),
+  // A header of a publisher's would otherwise empty the stream.
+  allow_rollup_hdrs: false,
+  allow_direct: false,
+  deny_delete: false,
+  deny_purge: false,
+  no_ack: false,
+} as const;
+
 /**
  * The streams of design §4 and §6. All refuse new messages when full (`discard: new`) except TURN_EVENTS, whose content can be
  * asked for again: forgetting a claim, a record or a queued request would be worse than not accepting the next.
@@ -37,8 +56,10 @@ export const streamSettings = (options: StreamOptions = {}): Readonly<Record<Str
     retention: RetentionPolicy.Limits,
     storage: options.storage === 'memory' ? StorageType.Memory : StorageType.File,
     discard: DiscardPolicy.New,
+    ...UNLIMITED,
     num_replicas: options.replicas ?? 1,
     ...settings,
+    ...(options.bytesMax?.[name] === undefined ? {} : { max_bytes: options.bytesMax[name] }),
   });
   return {
     TURNS: stream('TURNS', {
