@@ -21,6 +21,7 @@ import { Worker } from 'node:worker_threads';
 import { type AccessContext, type Address, type Json, type JsonObj, type ResourceResult, type ToolResult, instantOf } from '@sharedos/contracts';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ZodError } from 'zod';
 import type { ConfinementKind } from './confinement.ts';
 import { isFileName } from './file-name.ts';
 import { FILE_REFUSALS } from './file-refusal.ts';
@@ -439,7 +440,7 @@ describe.each(KINDS)('files confined by %s', (confinement) => {
       const before = snapshot(base);
       const { ask, provide } = openFiles({ confinement });
       for (const [verb, rest] of EVERY) {
-        await expect(ask(verb, path, rest), verb).rejects.toThrow();
+        await expect(ask(verb, path, rest), verb).rejects.toThrow(ZodError);
         const input = Object.keys(rest).length === 0 ? undefined : rest;
         expect(codeOf(await provide(verb, path, input)), verb).toBe('path_refused');
       }
@@ -659,6 +660,9 @@ describe.runIf(process.platform === 'linux')('something swapped for a link while
     expect(snapshot(outside)).toEqual(before);
   };
 
+  /** What a read gave; a refusal counts as the harmless content. */
+  const contentOf = (read: ToolResult): string => (read.status === 'succeeded' ? outputOf<{ content: string }>(read).content : 'inside');
+
   it('never lets a call through a folder out', async () => {
     put('swapped/inner/secret.txt', 'inside');
     const { ask } = openFiles();
@@ -671,7 +675,7 @@ describe.runIf(process.platform === 'linux')('something swapped for a link while
         ask('create', ['swapped', 'inner', `made-${round}`], { content: '' }),
       ]);
       const [read, listed] = results;
-      if (read.status === 'succeeded') expect(outputOf(read)['content']).toMatch(/^inside!*$/);
+      expect(contentOf(read)).toMatch(/^inside!*$/);
       const names = listed.status === 'succeeded' ? outputOf<{ entries: { name: string }[] }>(listed).entries.map(({ name }) => name) : [];
       expect(['', 'inner']).toContain(names.join());
       return results;
@@ -684,7 +688,7 @@ describe.runIf(process.platform === 'linux')('something swapped for a link while
     await racing(FILE_SWAPPER, 100, join(folderOf(), 'swapped.txt'), join(outside, 'secret.txt'), async () => {
       const asked = Array.from({ length: 8 }, () => ask('read', ['swapped.txt']));
       const reads = await Promise.all(asked);
-      for (const read of reads) if (read.status === 'succeeded') expect(outputOf(read)['content']).toMatch(/^inside!*$/);
+      expect(reads.map(contentOf).filter((content) => !/^inside!*$/.test(content))).toEqual([]);
       return [...reads, await ask('append', ['swapped.txt'], { content: '!' }), await ask('search', [], { query: 'secret' })];
     });
   });

@@ -63,7 +63,8 @@ const SEARCH: Omit<SearchBounds, 'matchesMax' | 'fileBytesMax'> = {
   timeMs: 2_000,
 };
 
-const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_RDONLY, O_WRONLY } = constants;
+// Where a system lacks O_NOFOLLOW it is undefined, which adds no bit; O_EXCL alone already refuses a link.
+const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants;
 const FOLDER_MODE = 0o750;
 const FILE_MODE = 0o640;
 
