@@ -1,9 +1,19 @@
-import { PAYLOAD_BYTES_MAX, type Reply, type Result, SCHEMA_HEADER, type Unavailable, type WireMessage, decodeBody, ok, unavailable } from '@sharedos/contracts';
+import {
+  PAYLOAD_BYTES_MAX,
+  type Reply,
+  type Result,
+  SCHEMA_HEADER,
+  type Unavailable,
+  type WireMessage,
+  decodeBody,
+  ok,
+  unavailable,
+} from '@sharedos/contracts';
 import { type Msg, type MsgHdrs, type NatsConnection, type Subscription } from 'nats';
 import type { BusStatus } from './connect.ts';
 import { type HeaderFields, type WithHeaders, headerOf, toNatsHeaders, traceHeaders } from './headers.ts';
 import { type PublishStoredOptions, type StoredAck, type StoreRefusal, readAck, storeHeaders } from './publish-stored.ts';
-import { type NoReply, Replies } from './replies.ts';
+import type { Replies } from './replies.ts';
 import { within } from './waiting.ts';
 
 export interface RequestOptions {
@@ -62,13 +72,19 @@ export class Bus {
     const headers = toNatsHeaders({ [SCHEMA_HEADER]: message.name }, traceHeaders(), options.headers);
     const answer = await this.replies.send(natsSubject, JSON.stringify(body), headers, options.timeoutMs);
     if (!answer.ok) return unavailable(answer.error.reason);
-    if (headerOf(answer.value.headers, SCHEMA_HEADER) !== reply.name) return unavailable(`the answer on ${natsSubject} is not a ${reply.name}`);
+    if (headerOf(answer.value.headers, SCHEMA_HEADER) !== reply.name)
+      return unavailable(`the answer on ${natsSubject} is not a ${reply.name}`);
     const decoded = decodeBody(reply, answer.value.data, PAYLOAD_BYTES_MAX);
     return decoded.ok ? decoded : unavailable(`the answer on ${natsSubject} is malformed: ${decoded.error.message}`);
   }
 
   /** Publishes without any acknowledgement: it is lost when nobody listens, or with the connection. */
-  publish<T>(natsSubject: string, message: WireMessage<T>, body: T, options: { readonly headers?: HeaderFields } = {}): Result<void, Unavailable> {
+  publish<T>(
+    natsSubject: string,
+    message: WireMessage<T>,
+    body: T,
+    options: { readonly headers?: HeaderFields } = {},
+  ): Result<void, Unavailable> {
     if (!this.#connected) return unavailable('not connected to NATS');
     try {
       const headers = toNatsHeaders({ [SCHEMA_HEADER]: message.name }, traceHeaders(), options.headers);
@@ -85,7 +101,11 @@ export class Bus {
    * @returns Its place in the stream. `wrong_sequence`, `full` and `too_large`: certainly not stored. `unavailable`: it may have been
    *   stored, so read the subject back. `duplicate`: the stream has had this message id, perhaps of another subject; read back too.
    */
-  async publishStored<T>(natsSubject: string, content: Storable<T>, options: PublishStoredOptions): Promise<Result<StoredAck, StoreRefusal>> {
+  async publishStored<T>(
+    natsSubject: string,
+    content: Storable<T>,
+    options: PublishStoredOptions,
+  ): Promise<Result<StoredAck, StoreRefusal>> {
     if (!this.#connected) return unavailable('not connected to NATS');
     const raw = content instanceof Uint8Array;
     const headers = toNatsHeaders(
@@ -120,7 +140,12 @@ export class Bus {
 
   /** Whether the broker has read all that was sent so far. */
   async flush(timeoutMs: number): Promise<boolean> {
-    return (await within(this.nats.flush().then(() => true), timeoutMs)) ?? false;
+    return (
+      (await within(
+        this.nats.flush().then(() => true),
+        timeoutMs,
+      )) ?? false
+    );
   }
 
   /** Calls `watcher` whenever the connection is lost or back. @returns A function that ends it. */
@@ -153,7 +178,11 @@ export class Bus {
   }
 }
 
-export const busMessage = (message: { readonly subject: string; readonly data: Uint8Array; readonly headers?: MsgHdrs | undefined }): BusMessage => ({
+export const busMessage = (message: {
+  readonly subject: string;
+  readonly data: Uint8Array;
+  readonly headers?: MsgHdrs | undefined;
+}): BusMessage => ({
   subject: message.subject,
   data: message.data,
   header: (name) => headerOf(message.headers, name),
@@ -162,5 +191,3 @@ export const busMessage = (message: { readonly subject: string; readonly data: U
 export const drainSubscription = async (subscription: Subscription): Promise<void> => {
   if (!subscription.isClosed()) await within(subscription.drain(), DRAIN_MS);
 };
-
-export type { NoReply };

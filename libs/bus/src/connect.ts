@@ -53,7 +53,9 @@ export const connectBus = async (options: BusOptions): Promise<Bus> => {
   await bus.flush(ATTEMPT_MS);
   if (bus.replies.inboxRefused) {
     await bus.close();
-    throw new BusConnectError(`NATS does not let user "${options.user}" subscribe to "${options.inboxPrefix}.>": generate its permissions again, or correct the inbox prefix`);
+    throw new BusConnectError(
+      `NATS does not let user "${options.user}" subscribe to "${options.inboxPrefix}.>": generate its permissions again, or correct the inbox prefix`,
+    );
   }
   return bus;
 };
@@ -83,7 +85,9 @@ const firstConnection = async (options: BusOptions): Promise<NatsConnection> => 
     } catch (error) {
       const code = error instanceof NatsError ? error.code : 'unknown';
       if (code === ErrorCode.AuthorizationViolation) {
-        throw new BusConnectError(`NATS at ${where} refused user "${options.user}": check its password, and that the server runs with our generated configuration`);
+        throw new BusConnectError(
+          `NATS at ${where} refused user "${options.user}": check its password, and that the server runs with our generated configuration`,
+        );
       }
       if (Date.now() >= deadline) {
         throw new BusConnectError(`no NATS server answers at ${where} (${code}): start one, or correct the address`);

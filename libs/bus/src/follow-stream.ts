@@ -140,7 +140,9 @@ class Feed implements Follow {
   async #rolledBack(): Promise<string | undefined> {
     const head = await streamHead(this.#bus, this.#options.stream, { timeoutMs: ASK_MS });
     if (!head.ok) return head.error.reason;
-    return head.value < this.#lastSequence ? `${this.#options.stream} ends at ${head.value}, before ${this.#lastSequence} which was seen` : undefined;
+    return head.value < this.#lastSequence
+      ? `${this.#options.stream} ends at ${head.value}, before ${this.#lastSequence} which was seen`
+      : undefined;
   }
 
   #hand(message: StoredMessage): void | Promise<void> {

@@ -26,6 +26,8 @@ export class OnePull {
   #asked = 0;
   #waiting: ((pulled: Pulled) => void) | undefined;
   #silence: NodeJS.Timeout | undefined;
+  /** Whether the consumer has answered since the last failure. */
+  #proven = false;
   #stopping = false;
 
   constructor(bus: Bus, stream: string, consumer: string) {
@@ -47,7 +49,10 @@ export class OnePull {
       if (this.#stopping || !this.#bus.connected) return this.#failed('stopping or not connected to NATS');
       this.#asked += 1;
       this.#silence = setTimeout(() => this.#failed('the broker is silent'), SILENCE_MS);
-      const question = { batch: 1, expires: PULL_MS * 1_000_000, idle_heartbeat: BEAT_MS * 1_000_000 };
+      // The first question is answered at once even when there is nothing, so that an idle queue is known to be there.
+      const question = this.#proven
+        ? { batch: 1, expires: PULL_MS * 1_000_000, idle_heartbeat: BEAT_MS * 1_000_000 }
+        : { batch: 1, no_wait: true };
       try {
         this.#bus.nats.publish(this.#natsSubject, JSON.stringify(question), { reply: `${this.#inbox}.${this.#asked}` });
       } catch {
@@ -75,7 +80,10 @@ export class OnePull {
     if (message.subject !== `${this.#inbox}.${this.#asked}`) return;
     if (code === 100) this.#silence?.refresh();
     else if (code === 404 || code === 408) this.#settle({ kind: 'nothing' });
-    else this.#failed(code === 503 ? 'the consumer does not exist' : `the broker ended the wait (${code} ${message.headers?.description ?? ''})`);
+    else
+      this.#failed(
+        code === 503 ? 'the consumer does not exist' : `the broker ended the wait (${code} ${message.headers?.description ?? ''})`,
+      );
   }
 
   #failed(reason: string): void {
@@ -86,6 +94,7 @@ export class OnePull {
     clearTimeout(this.#silence);
     const waiting = this.#waiting;
     this.#waiting = undefined;
+    this.#proven = pulled.kind !== 'failed';
     waiting?.(pulled);
   }
 }

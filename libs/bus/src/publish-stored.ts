@@ -52,7 +52,8 @@ export const readAck = (natsSubject: string, answer: Result<Msg, NoReply>): Resu
   const ack = parseAck(answer.value);
   if (ack === undefined) return unavailable(`the answer on ${natsSubject} is not an acknowledgement`);
   if (ack.error !== undefined) return refusal(ack.error.err_code ?? 0, ack.error.description ?? '');
-  if (typeof ack.stream !== 'string' || !Number.isSafeInteger(ack.seq)) return unavailable(`the answer on ${natsSubject} is not an acknowledgement`);
+  if (typeof ack.stream !== 'string' || !Number.isSafeInteger(ack.seq))
+    return unavailable(`the answer on ${natsSubject} is not an acknowledgement`);
   return ok({ sequence: ack.seq as number, duplicate: ack.duplicate === true });
 };
 

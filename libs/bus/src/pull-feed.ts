@@ -142,8 +142,7 @@ class PullFeed {
     this.#unwatch();
     this.#options.signal.removeEventListener('abort', this.#onAbort);
     if (!this.#subscription.isClosed() && !this.#bus.nats.isClosed()) this.#subscription.unsubscribe();
-    const done = (): void => this.#onEnded(reason);
-    if (this.#handling === undefined) done();
-    else void this.#handling.then(done);
+    if (this.#handling === undefined) this.#onEnded(reason);
+    else void this.#handling.then(() => this.#onEnded(reason));
   }
 }

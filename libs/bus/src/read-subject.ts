@@ -16,7 +16,13 @@ const LIMIT_BYTES = 64 * 1024 * 1024;
 const NO_MESSAGE = 10037;
 
 interface RawMessage {
-  readonly message: { readonly subject: string; readonly seq: number; readonly hdrs?: string; readonly data?: string; readonly time: string };
+  readonly message: {
+    readonly subject: string;
+    readonly seq: number;
+    readonly hdrs?: string;
+    readonly data?: string;
+    readonly time: string;
+  };
 }
 
 type Question = { readonly seq: number } | { readonly last_by_subj: string } | { readonly next_by_subj: string; readonly seq: number };
@@ -27,19 +33,32 @@ type Question = { readonly seq: number } | { readonly last_by_subj: string } | {
  * @returns `undefined` when there is none. In a cluster a leader that was cut off may still answer with an old one: enough to learn
  *   what to expect of the next write, never to conclude that something did not happen.
  */
-export const lastOnSubject = (bus: Bus, stream: string, natsSubject: string, options: { readonly timeoutMs: number }): Promise<Result<StoredMessage | undefined, Unavailable>> =>
-  getMessage(bus, stream, { last_by_subj: natsSubject }, options.timeoutMs);
+export const lastOnSubject = (
+  bus: Bus,
+  stream: string,
+  natsSubject: string,
+  options: { readonly timeoutMs: number },
+): Promise<Result<StoredMessage | undefined, Unavailable>> => getMessage(bus, stream, { last_by_subj: natsSubject }, options.timeoutMs);
 
 /** The message at a sequence, from the stream's leader; `undefined` when there is none, or none any more. */
-export const messageAt = (bus: Bus, stream: string, sequence: number, options: { readonly timeoutMs: number }): Promise<Result<StoredMessage | undefined, Unavailable>> =>
-  getMessage(bus, stream, { seq: sequence }, options.timeoutMs);
+export const messageAt = (
+  bus: Bus,
+  stream: string,
+  sequence: number,
+  options: { readonly timeoutMs: number },
+): Promise<Result<StoredMessage | undefined, Unavailable>> => getMessage(bus, stream, { seq: sequence }, options.timeoutMs);
 
 /**
  * All messages on a subject, or on all that a filter covers, oldest first, up to the last one there when reading began.
  *
  * One question a message: a turn has tens of records, and this needs no consumer, hence no right to make one, and no "pending" count.
  */
-export const readSubject = async (bus: Bus, stream: string, filterSubject: string, options: ReadOptions): Promise<Result<StoredMessage[], Unavailable>> => {
+export const readSubject = async (
+  bus: Bus,
+  stream: string,
+  filterSubject: string,
+  options: ReadOptions,
+): Promise<Result<StoredMessage[], Unavailable>> => {
   const deadline = performance.now() + options.timeoutMs;
   const last = await lastOnSubject(bus, stream, filterSubject, options);
   if (!last.ok) return last;
@@ -64,18 +83,31 @@ export const readSubject = async (bus: Bus, stream: string, filterSubject: strin
 };
 
 /** The stream's last sequence. Current only where the stream has one replica: in a cluster this may be stale (design §5). */
-export const streamHead = async (bus: Bus, stream: string, options: { readonly timeoutMs: number }): Promise<Result<number, Unavailable>> => {
+export const streamHead = async (
+  bus: Bus,
+  stream: string,
+  options: { readonly timeoutMs: number },
+): Promise<Result<number, Unavailable>> => {
   const info = await streamInfo(bus, stream, options);
   return info.ok ? ok(info.value.state.last_seq) : info;
 };
 
 /** What the server says of a stream: its settings, when it was made, where it ends. No more current than {@link streamHead}. */
-export const streamInfo = async (bus: Bus, stream: string, options: { readonly timeoutMs: number }): Promise<Result<StreamInfo, Unavailable>> => {
+export const streamInfo = async (
+  bus: Bus,
+  stream: string,
+  options: { readonly timeoutMs: number },
+): Promise<Result<StreamInfo, Unavailable>> => {
   const info = await askJetStream<StreamInfo>(bus, `$JS.API.STREAM.INFO.${stream}`, undefined, options.timeoutMs);
   return info.ok ? info : unavailable(refusalReason(info.error));
 };
 
-const getMessage = async (bus: Bus, stream: string, question: Question, timeoutMs: number): Promise<Result<StoredMessage | undefined, Unavailable>> => {
+const getMessage = async (
+  bus: Bus,
+  stream: string,
+  question: Question,
+  timeoutMs: number,
+): Promise<Result<StoredMessage | undefined, Unavailable>> => {
   const answer = await askJetStream<RawMessage>(bus, `$JS.API.STREAM.MSG.GET.${stream}`, question, timeoutMs);
   if (answer.ok) return ok(storedFromApi(answer.value));
   if (answer.error.kind === 'refused' && answer.error.error.err_code === NO_MESSAGE) return ok(undefined);
@@ -96,7 +128,10 @@ const storedFromApi = ({ message }: RawMessage): StoredMessage => {
 /** Reads `NATS/1.0\r\nname: value\r\n…`; the first of several values stands. */
 const headerFields = (encoded: string | undefined): ReadonlyMap<string, string> => {
   const fields = new Map<string, string>();
-  for (const line of Buffer.from(encoded ?? '', 'base64').toString('utf8').split('\r\n').slice(1)) {
+  for (const line of Buffer.from(encoded ?? '', 'base64')
+    .toString('utf8')
+    .split('\r\n')
+    .slice(1)) {
     const colon = line.indexOf(':');
     if (colon > 0 && !fields.has(line.slice(0, colon))) fields.set(line.slice(0, colon), line.slice(colon + 1).trim());
   }

@@ -52,7 +52,8 @@ export class Replies {
 
   /** Publishes with a reply subject and waits for the one answer. Never throws, never waits longer than `timeoutMs`. */
   send(natsSubject: string, payload: Uint8Array | string, headers: MsgHdrs | undefined, timeoutMs: number): Promise<Result<Msg, NoReply>> {
-    if (this.#waiting.size >= this.#pendingMax) return Promise.resolve(failure('not_sent', `${this.#pendingMax} requests are waiting already`));
+    if (this.#waiting.size >= this.#pendingMax)
+      return Promise.resolve(failure('not_sent', `${this.#pendingMax} requests are waiting already`));
     return new Promise((settle) => {
       const token = (this.#next++).toString(36);
       this.#waiting.set(token, { natsSubject, deadline: performance.now() + timeoutMs, settle });

@@ -181,11 +181,15 @@ class RouteServer {
     }
     const schema = headerOf(message.headers, SCHEMA_HEADER);
     // Absent is what a plain `nats` command line sends; another schema's body must not be read as this one's.
-    if (schema !== undefined && schema !== one.requestName) return this.#reply(one, message, refused('invalid_request', `expected a ${one.requestName}`));
+    if (schema !== undefined && schema !== one.requestName)
+      return this.#reply(one, message, refused('invalid_request', `expected a ${one.requestName}`));
     const entered = this.#slots.enter();
     if (entered !== true && !(await entered)) {
       this.counts.overloaded += 1;
-      return this.#reply(one, message, { ok: false, error: { code: 'service_overloaded', message: 'too many requests at once', retryable: true } });
+      return this.#reply(one, message, {
+        ok: false,
+        error: { code: 'service_overloaded', message: 'too many requests at once', retryable: true },
+      });
     }
     try {
       this.#reply(one, message, await this.#answer(one, message, parsed));
@@ -204,7 +208,13 @@ class RouteServer {
   }
 
   async #answer(one: Route, message: ServiceMsg, parsed: ParsedSubject): Promise<Reply<unknown>> {
-    const handled = { kind: SpanKind.SERVER, name: one.verb, parsed, bytes: message.data.byteLength, group: this.#options.service } as const;
+    const handled = {
+      kind: SpanKind.SERVER,
+      name: one.verb,
+      parsed,
+      bytes: message.data.byteLength,
+      group: this.#options.service,
+    } as const;
     try {
       return await inMessageSpan(contextFromHeaders(busMessage(message)), handled, async (span) => {
         const traceId = traceIdOf(span);

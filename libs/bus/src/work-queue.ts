@@ -134,7 +134,13 @@ class PullingQueue implements WorkQueue {
     const lease = setInterval(() => this.#respond(message, '+WPI'), this.#options.leaseMs / 3);
     const delivery = new Taken(this.#bus, message, place, this.#aborted.signal, this.#options.onTerminated);
     const { parsed } = delivery;
-    const handled = { kind: SpanKind.CONSUMER, name: parsed?.verb ?? 'unknown', parsed, bytes: message.data.byteLength, group: this.#options.consumer } as const;
+    const handled = {
+      kind: SpanKind.CONSUMER,
+      name: parsed?.verb ?? 'unknown',
+      parsed,
+      bytes: message.data.byteLength,
+      group: this.#options.consumer,
+    } as const;
     try {
       await inMessageSpan(contextFromHeaders(delivery), handled, () => this.#options.handle(delivery));
       if (!delivery.settled) throw new Error('the handler ended without settling its message');
@@ -214,4 +220,3 @@ class Taken implements QueuedDelivery {
     if (this.#bus.connected && !this.#bus.nats.isClosed()) this.#message.respond(verb);
   }
 }
-
