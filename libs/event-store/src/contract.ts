@@ -462,7 +462,6 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
         await heard.untilReached(await barrierOf(store));
         await heard.close();
         expect(heard.told.events.map(noteOf).sort()).toEqual(['b', 'c', 'd', 'e']);
-        expect(heard.told.alive).toEqual([true, false, true]);
       });
     });
   });

@@ -1,41 +1,44 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type LogEvent, type Result, type Unavailable } from '@sharedos/contracts';
+import { type Bus, pause } from '@sharedos/bus';
 import { type NatsConnection, headers } from 'nats';
 import { eventStoreContract } from './contract.ts';
 import { eventIdOf } from './event-id.ts';
 import type { EventStore, Position, StreamId } from './event-store.ts';
 import { type JetStreamEventStoreOptions, jetStreamEventStore } from './jetstream.ts';
-import { type NatsServerUnderTest, SERVICE_INBOX, logStream, makeLogStream, startNatsServer } from './nats-server-under-test.ts';
+import { type NatsServerUnderTest, logStream, makeLogStream, startNatsServer } from './nats-server-under-test.ts';
 
 const TIMEOUT_MS = 600;
 const WAIT_MS = 8_000;
+/** A store whose connection is lost answers at once, so trying again needs a pace. */
+const RETRY_MS = 10;
 
 const opened = (result: Result<EventStore, Unavailable>): EventStore => {
   if (!result.ok) throw new Error(result.error.reason);
   return result.value;
 };
-const openOn = async (nats: NatsConnection, more: Partial<JetStreamEventStoreOptions> = {}) =>
-  jetStreamEventStore({ nats, inboxPrefix: SERVICE_INBOX, timeoutMs: TIMEOUT_MS, openTimeoutMs: TIMEOUT_MS, heartbeatMs: 200, ...more });
+const openOn = async (bus: Bus, more: Partial<JetStreamEventStoreOptions> = {}) =>
+  jetStreamEventStore({ bus, timeoutMs: TIMEOUT_MS, openTimeoutMs: TIMEOUT_MS, heartbeatMs: 200, ...more });
 
 eventStoreContract('JetStream', async () => {
   const server = await startNatsServer();
   await makeLogStream(server);
   const admin = await server.admin();
-  const connections = new Map<EventStore, NatsConnection>();
+  const connections = new Map<EventStore, Bus>();
   return {
     open: async () => {
-      const nats = await server.service();
-      const store = opened(await openOn(nats));
-      connections.set(store, nats);
+      const bus = await server.service();
+      const store = opened(await openOn(bus));
+      connections.set(store, bus);
       return store;
     },
     appendRaw: async (natsSubject, body) => (await admin.jetstream().publish(natsSubject, body)).seq,
     stop: () => server.stop(),
     resume: () => server.resume(),
-    reconnect: async (store) => connections.get(store)?.reconnect(),
+    reconnect: async (store) => connections.get(store)?.nats.reconnect(),
     deadlineMs: TIMEOUT_MS,
     close: async () => {
-      await Promise.all([admin, ...connections.values()].map((nats) => nats.close()));
+      await Promise.all([admin, ...connections.values()].map((connection) => connection.close()));
       await server.end();
     },
   };
@@ -44,13 +47,13 @@ eventStoreContract('JetStream', async () => {
 describe('the log on JetStream', () => {
   let server: NatsServerUnderTest;
   let admin: NatsConnection;
-  let nats: NatsConnection;
+  let bus: Bus;
   beforeAll(async () => {
     server = await startNatsServer();
-    [admin, nats] = [await server.admin(), await server.service()];
+    [admin, bus] = [await server.admin(), await server.service()];
   });
   afterAll(async () => {
-    await Promise.all([nats?.close(), admin?.close()]);
+    await Promise.all([bus?.close(), admin?.close()]);
     await server?.end();
   });
 
@@ -74,7 +77,7 @@ describe('the log on JetStream', () => {
     for (let index = 0; index < count; index += 1) {
       const [stream, events] = [newStream(), [eventOf()]];
       // Unanswered while the server is away; sent again with the same ids.
-      while (!(await store.append(stream, 0, events)).ok);
+      while (!(await store.append(stream, 0, events)).ok) await pause(RETRY_MS);
     }
   };
   const listen = (store: EventStore, from: Position) => {
@@ -111,12 +114,13 @@ describe('the log on JetStream', () => {
     for (;;) {
       const barrier = await store.barrier(WAIT_MS);
       if (barrier.ok) return barrier.value;
+      await pause(RETRY_MS);
     }
   };
 
   it('keeps one record an append, whose id is nobody\'s to choose', async () => {
     await remake();
-    const store = opened(await openOn(nats));
+    const store = opened(await openOn(bus));
     const first = await store.append({ category: 'grant', namespaceId: 'js', id: 'one' }, 0, [eventOf(), eventOf()]);
     expect(first).toEqual({ ok: true, value: { revision: 1, position: 1 } });
     const stored = await (await admin.jetstreamManager()).streams.getMessage('LOG', { last_by_subj: 'sharedos.v1.js.log.grant.one' });
@@ -128,7 +132,7 @@ describe('the log on JetStream', () => {
 
   it('keeps its identity and its positions over a crash of the server, and loses, doubles and reorders nothing', async () => {
     await remake();
-    const [store, writer] = [opened(await openOn(nats)), opened(await openOn(admin, { inboxPrefix: '_INBOX' }))];
+    const [store, writer] = [opened(await openOn(bus)), opened(await openOn(bus))];
     const heard = listen(store, 0);
     await appendMany(writer, 50);
     for (let round = 0; round < 2; round += 1) {
@@ -145,18 +149,18 @@ describe('the log on JetStream', () => {
     await clean.close();
     expect(clean.told.counts).toHaveLength(150);
     expect(heard.told.counts).toEqual(clean.told.counts);
-    expect(opened(await openOn(nats)).storeId).toBe(store.storeId);
+    expect(opened(await openOn(bus)).storeId).toBe(store.storeId);
     await Promise.all([store.close(), writer.close()]);
   });
 
   it('is another store when its stream was made anew, and never follows it', async () => {
     await remake();
-    const store = opened(await openOn(nats));
+    const store = opened(await openOn(bus));
     await appendMany(store, 3);
     const heard = listen(store, 0);
     await heard.until(() => heard.told.reached === 3 && heard.told.alive === true);
     await remake();
-    const other = opened(await openOn(nats));
+    const other = opened(await openOn(bus));
     expect(other.storeId).not.toBe(store.storeId);
     await appendMany(other, 5);
     await heard.until(() => heard.told.alive === false);
@@ -174,7 +178,7 @@ describe('the log on JetStream', () => {
 
   it('is unavailable once its history was set back in time', async () => {
     await remake();
-    const store = opened(await openOn(nats));
+    const store = opened(await openOn(bus));
     await appendMany(store, 3);
     await server.kill();
     await server.saveData();
@@ -183,11 +187,13 @@ describe('the log on JetStream', () => {
     await server.kill();
     await server.restoreData();
     await server.start();
-    const setBack = await store.barrier(WAIT_MS);
-    for (let barrier = setBack; !JSON.stringify(barrier).includes('lost some'); barrier = await store.barrier(WAIT_MS)) expect(barrier.ok).toBe(false);
+    for (let barrier = await store.barrier(WAIT_MS); !JSON.stringify(barrier).includes('lost some'); barrier = await store.barrier(WAIT_MS)) {
+      expect(barrier.ok).toBe(false);
+      await pause(RETRY_MS);
+    }
     expect(await store.append(newStream(), 0, [eventOf()])).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
     // A reader that comes from a position which this history never reached is not told that it is up to date.
-    const [again, from] = [opened(await openOn(nats)), 6];
+    const [again, from] = [opened(await openOn(bus)), 6];
     expect(again.storeId).toBe(store.storeId);
     const heard = listen(again, from);
     await heard.until(() => heard.told.alive === false);
@@ -197,7 +203,7 @@ describe('the log on JetStream', () => {
 
   it('notices a record that was taken out of a stream', async () => {
     await remake();
-    const store = opened(await openOn(nats));
+    const store = opened(await openOn(bus));
     const stream = newStream();
     for (let revision = 0; revision < 3; revision += 1) await store.append(stream, revision, [eventOf()]);
     await (await admin.jetstreamManager()).streams.deleteMessage('LOG', 2);
@@ -207,7 +213,7 @@ describe('the log on JetStream', () => {
 
   it('passes over the records of barriers', async () => {
     await remake();
-    const store = opened(await openOn(nats));
+    const store = opened(await openOn(bus));
     await appendMany(store, 1);
     await admin.jetstream().publish('sharedos.v1.js.log.barrier', 'any bytes');
     const heard = listen(store, 0);
@@ -223,7 +229,7 @@ describe('the log on JetStream', () => {
     ['that was appended at no revision', { 'sharedos-schema': 'log.record/1' }],
   ])('parks a record %s', async (_case, fields) => {
     await remake();
-    const store = opened(await openOn(nats));
+    const store = opened(await openOn(bus));
     const given = headers();
     for (const [name, value] of Object.entries(fields)) given.set(name, value);
     await admin.jetstream().publish('sharedos.v1.js.log.grant.x', JSON.stringify([eventOf()]), { headers: given });
@@ -243,14 +249,14 @@ describe('the log on JetStream', () => {
     const { streams } = await admin.jetstreamManager();
     await streams.delete('LOG').catch(() => false);
     await streams.add(logStream(settings as object));
-    expect(await openOn(nats)).toMatchObject({ ok: false, error: { kind: 'unavailable', reason: expect.stringMatching(/^stream LOG /) } });
+    expect(await openOn(bus)).toMatchObject({ ok: false, error: { kind: 'unavailable', reason: expect.stringMatching(/^stream LOG /) } });
   });
 
   it('waits at the start for a stream that is not there yet, and is unavailable when none comes', async () => {
     const { streams } = await admin.jetstreamManager();
     await streams.delete('LOG').catch(() => false);
-    expect(await openOn(nats, { openTimeoutMs: 50 })).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
-    const waiting = openOn(nats, { openTimeoutMs: WAIT_MS });
+    expect(await openOn(bus, { openTimeoutMs: 50 })).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    const waiting = openOn(bus, { openTimeoutMs: WAIT_MS });
     await streams.add(logStream());
     const store = opened(await waiting);
     expect(await barrierOf(store)).toBe(0);

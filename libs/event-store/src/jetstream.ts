@@ -1,18 +1,15 @@
+import { type Bus, type StoredMessage, followStream, lastOnSubject, messageAt, pause, streamInfo } from '@sharedos/bus';
 import { type LogEvent, LogRecordMessage, type Result, SCHEMA_HEADER, type Unavailable, err, ok, sha256, unavailable } from '@sharedos/contracts';
-import { Events, type NatsConnection } from 'nats';
-import type { EventStore, LogListener, Position, StreamId, StreamRevision } from './event-store.ts';
-import { EXPECTED_HEADER, type StoredMessage, type StreamInfo, jetStreamApi } from './jetstream-api.ts';
-import { LogFeed } from './log-feed.ts';
+import type { StreamInfo } from 'nats';
+import type { EventStore, LogListener, LogSubscription, Position, StreamId, StreamRevision } from './event-store.ts';
 import { decodeRecord, encodeRecord } from './log-record.ts';
 import { logPlace, logSubject } from './log-subject.ts';
 import { type RecordedAt, answerFromStream } from './recorded-append.ts';
 import { sharedBarrier } from './shared-barrier.ts';
 
 export interface JetStreamEventStoreOptions {
-  /** A connection that reconnects by itself; it stays its owner's, {@link EventStore.close} does not close it. */
-  readonly nats: NatsConnection;
-  /** The inbox prefix of the connection, where its user may subscribe to no other. */
-  readonly inboxPrefix?: string;
+  /** Stays its owner's: {@link EventStore.close} does not close it. */
+  readonly bus: Bus;
   readonly streamName?: string;
   /** By when an append or a read is answered, in milliseconds. An append spends half of it on finding out what became of it. */
   readonly timeoutMs?: number;
@@ -20,12 +17,18 @@ export interface JetStreamEventStoreOptions {
   readonly openTimeoutMs?: number;
   /** Silence of two of these is failure, in milliseconds; the server takes no fewer than 100. */
   readonly heartbeatMs?: number;
+  /** A listener threw; its subscription has ended and is not alive. By default the process's boundary hears of it. */
+  readonly onDefect?: (defect: unknown, where: string) => void;
 }
 
 const TIMEOUT_MS = 4_000;
 const OPEN_TIMEOUT_MS = 10_000;
 const OPEN_RETRY_MS = 100;
 const HEARTBEAT_MS = 500;
+/** The server keeps this header with the record, so a record names the one before it on its subject. */
+const EXPECTED_HEADER = 'Nats-Expected-Last-Subject-Sequence';
+/** Messages asked for at once: with the largest append, at most 128 MiB are under way to us. */
+const FEED_BATCH = 256;
 /** Longest that one barrier may hold up the next. */
 const BARRIER_TIMEOUT_MS = 1_000;
 
@@ -41,14 +44,13 @@ const BARRIER_TIMEOUT_MS = 1_000;
  * @see docs/adr/0003-one-log-of-authority.md
  */
 export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): Promise<Result<EventStore, Unavailable>> => {
-  const { nats, inboxPrefix, streamName = 'LOG', timeoutMs = TIMEOUT_MS, openTimeoutMs = OPEN_TIMEOUT_MS, heartbeatMs = HEARTBEAT_MS } = options;
-  const api = jetStreamApi(nats, streamName);
+  const { bus, streamName = 'LOG', timeoutMs = TIMEOUT_MS, openTimeoutMs = OPEN_TIMEOUT_MS, heartbeatMs = HEARTBEAT_MS } = options;
 
   const openedBy = performance.now() + openTimeoutMs;
-  let opened = await api.info(timeoutMs);
-  while (!opened.ok && performance.now() < openedBy && !nats.isClosed()) {
-    await new Promise((resolve) => setTimeout(resolve, OPEN_RETRY_MS));
-    opened = await api.info(Math.min(timeoutMs, Math.max(1, openedBy - performance.now())));
+  let opened = await streamInfo(bus, streamName, { timeoutMs });
+  while (!opened.ok && performance.now() < openedBy) {
+    await pause(OPEN_RETRY_MS);
+    opened = await streamInfo(bus, streamName, { timeoutMs: Math.min(timeoutMs, Math.max(1, openedBy - performance.now())) });
   }
   if (!opened.ok) return opened;
   const unfit = whyUnfit(opened.value);
@@ -74,7 +76,7 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
   const head = async (): Promise<Result<Position, Unavailable>> => {
     if (lost !== undefined) return unavailable(lost);
     const floor = seen;
-    const info = await api.info(BARRIER_TIMEOUT_MS);
+    const info = await streamInfo(bus, streamName, { timeoutMs: BARRIER_TIMEOUT_MS });
     if (!info.ok) return info;
     if (storeIdOf(info.value) !== storeId) return lose(`stream ${streamName} was made anew: it is another store now`);
     const last = info.value.state.last_seq;
@@ -87,61 +89,70 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
     if (lost !== undefined) return unavailable(lost);
     const natsSubject = logSubject(stream);
     const readBy = performance.now() + budgetMs;
-    let message = await api.lastOn(natsSubject, budgetMs);
+    let message = await lastOnSubject(bus, streamName, natsSubject, { timeoutMs: budgetMs });
     if (!message.ok) return message;
     if (message.value === undefined) return ok({ events: [], revision: 0 });
-    const revision = message.value.position;
+    const revision = message.value.sequence;
     const newestFirst: RecordedAt[][] = [];
     for (;;) {
       const found: StoredMessage | undefined = message.value;
-      if (found === undefined || found.natsSubject !== natsSubject) return unavailable('a record of the stream is missing from the log');
+      if (found === undefined || found.subject !== natsSubject) return unavailable('a record of the stream is missing from the log');
       const record = readRecord(found);
-      if (record.kind !== 'events') return unavailable(`the record at ${found.position} cannot be read: ${record.kind === 'parked' ? record.why : record.kind}`);
-      newestFirst.push(record.events.map((event) => ({ stream, event, position: found.position, revision: found.position })));
+      if (record.kind !== 'events') return unavailable(`the record at ${found.sequence} cannot be read: ${record.kind === 'parked' ? record.why : record.kind}`);
+      newestFirst.push(record.events.map((event) => ({ stream, event, position: found.sequence, revision: found.sequence })));
       if (record.previous === 0) break;
       const leftMs = readBy - performance.now();
       if (leftMs <= 0) return unavailable(`the stream was not read within ${budgetMs} ms`);
-      message = await api.messageAt(record.previous, leftMs);
+      message = await messageAt(bus, streamName, record.previous, { timeoutMs: leftMs });
       if (!message.ok) return message;
     }
     saw(revision);
     return ok({ events: newestFirst.reverse().flat(), revision });
   };
 
-  const subscribe = (from: Position, listener: LogListener) => {
-    const feed = new LogFeed({
-      nats,
-      api,
-      streamName,
-      inboxPrefix,
-      from,
+  const subscribe = (from: Position, listener: LogListener): LogSubscription => {
+    let told: boolean | undefined;
+    let closed = false;
+    const alive = (isAlive: boolean): void => {
+      if (closed || told === isAlive) return;
+      told = isAlive;
+      listener.alive(isAlive);
+    };
+    const follow = followStream(bus, {
+      stream: streamName,
+      fromSequence: from + 1,
       heartbeatMs,
-      check: async (position) => {
+      batch: FEED_BATCH,
+      check: async () => {
         const last = await head();
-        return last.ok && last.value < position ? unavailable(`the log ends at ${last.value}, before ${position}`) : last;
+        return last.ok ? undefined : last.error.reason;
       },
-      message: (message) => {
-        saw(message.position);
+      onMessage: (message) => {
+        if (closed) return;
+        saw(message.sequence);
         tell(listener, message);
       },
-      alive: (isAlive) => listener.alive(isAlive),
+      onAlive: (isAlive) => alive(isAlive && lost === undefined),
+      // Said of a feed that has not begun to live, too: a listener must not take silence for "nothing yet".
+      onTrouble: () => alive(false),
+      onDefect: options.onDefect ?? leaveToProcess,
     });
-    feeds.add(feed);
-    if (lost !== undefined) feed.giveUp();
-    return {
+    const feed: LogFeed = {
+      giveUp: () => {
+        alive(false);
+        closed = true;
+        void follow.stop();
+      },
       close: async () => {
+        closed = true;
         feeds.delete(feed);
-        await feed.close();
+        await follow.stop();
       },
     };
+    feeds.add(feed);
+    if (lost !== undefined) feed.giveUp();
+    return feed;
   };
-
-  const statuses = nats.status() as ReturnType<NatsConnection['status']> & { stop?(): void };
-  void (async () => {
-    for await (const status of statuses) {
-      if (status.type === Events.Reconnect) for (const feed of feeds) feed.renew();
-    }
-  })();
 
   return ok({
     storeId,
@@ -152,18 +163,24 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
       if (lost !== undefined) return unavailable(lost);
       const floor = seen;
       const halfMs = timeoutMs / 2;
-      const stored = await api.publish({ natsSubject, schema: LogRecordMessage.name, body: body.value, expected, timeoutMs: halfMs });
+      const stored = await bus.publishStored(natsSubject, body.value, {
+        timeoutMs: halfMs,
+        expectedLastSubjectSequence: expected,
+        headers: { [SCHEMA_HEADER]: LogRecordMessage.name, 'Nats-Expected-Stream': streamName },
+      });
       if (stored.ok) {
-        if (stored.value <= floor) return lose(`stream ${streamName} gave out position ${stored.value} a second time: it lost some of its history`);
-        saw(stored.value);
-        return ok({ revision: stored.value, position: stored.value });
+        const position = stored.value.sequence;
+        if (position <= floor) return lose(`stream ${streamName} gave out position ${position} a second time: it lost some of its history`);
+        saw(position);
+        return ok({ revision: position, position });
       }
-      if (stored.error === 'too_large') return err({ kind: 'too_large' });
+      if (stored.error.kind === 'too_large') return err({ kind: 'too_large' });
+      if (stored.error.kind === 'full') return unavailable(`stream ${streamName} is full`);
       // A conflict may be with our own earlier attempt, and what was not answered may still have been stored.
       const found = await readStream(stream, halfMs);
-      if (!found.ok) return stored.error === 'conflict' ? found : err(stored.error);
+      if (!found.ok) return found;
       // Still as expected: the record may be under way. Once the stream has moved on without it, it never can be stored.
-      if (stored.error !== 'conflict' && found.value.revision === expected) return err(stored.error);
+      if (stored.error.kind === 'unavailable' && found.value.revision === expected) return err(stored.error);
       return answerFromStream(found.value.events, events, found.value.revision);
     },
     read: async (stream) => {
@@ -175,12 +192,21 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
     subscribe,
     barrier: sharedBarrier(head),
     close: async () => {
-      statuses.stop?.();
       await Promise.all([...feeds].map((feed) => feed.close()));
       feeds.clear();
     },
   });
 };
+
+interface LogFeed extends LogSubscription {
+  /** Stops for good, as not alive: there is nothing left that could be followed. */
+  giveUp(): void;
+}
+
+const leaveToProcess = (defect: unknown): void =>
+  queueMicrotask(() => {
+    throw defect;
+  });
 
 /** Name and instant of creation, which the server keeps over restarts: a stream made anew has another. */
 const storeIdOf = ({ config, created }: StreamInfo): string => `jetstream-${sha256(JSON.stringify([config.name, created])).slice(0, 32)}`;
@@ -200,21 +226,21 @@ type ReadRecord =
   | { readonly kind: 'barrier' }
   | { readonly kind: 'parked'; readonly why: string };
 
-const readRecord = ({ natsSubject, position, headers, body }: StoredMessage): ReadRecord => {
-  const place = logPlace(natsSubject);
+const readRecord = ({ subject, sequence, header, data }: StoredMessage): ReadRecord => {
+  const place = logPlace(subject);
   if (place.kind === 'unknown') return { kind: 'parked', why: 'not a subject of the log' };
   if (place.kind === 'barrier') return { kind: 'barrier' };
-  const schema = headers?.get(SCHEMA_HEADER) ?? '';
+  const schema = header(SCHEMA_HEADER);
   if (schema !== LogRecordMessage.name) return { kind: 'parked', why: `not a ${LogRecordMessage.name} by its header` };
-  const expected = headers?.get(EXPECTED_HEADER) ?? '';
+  const expected = header(EXPECTED_HEADER) ?? '';
   const previous = Number(expected);
-  if (!/^\d{1,16}$/.test(expected) || previous >= position) return { kind: 'parked', why: 'not appended at a revision' };
-  const events = decodeRecord(body);
+  if (!/^\d{1,16}$/.test(expected) || previous >= sequence) return { kind: 'parked', why: 'not appended at a revision' };
+  const events = decodeRecord(data);
   return events.ok ? { kind: 'events', stream: place.stream, events: events.value, previous } : { kind: 'parked', why: events.error };
 };
 
 const tell = (listener: LogListener, message: StoredMessage): void => {
-  const { position, natsSubject } = message;
+  const { sequence: position, subject: natsSubject } = message;
   const record = readRecord(message);
   if (record.kind === 'parked') listener.parked({ position, natsSubject, why: record.why });
   if (record.kind === 'events') for (const event of record.events) listener.event({ stream: record.stream, event, position });

@@ -3,11 +3,11 @@ import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { jetStreamRights } from '@sharedos/bus';
+import { type Bus, connectBus, jetStreamRights, serviceInboxPrefix } from '@sharedos/bus';
 import { type NatsConnection, type StreamConfig, connect } from 'nats';
 
 /** The inbox of the service's user, the only place where it may listen. */
-export const SERVICE_INBOX = '_INBOX_SERVICE.authorizer';
+const SERVICE_INBOX = serviceInboxPrefix('authorizer');
 const LOG_SUBJECTS = 'sharedos.v1.*.log.>';
 const START_TIMEOUT_MS = 10_000;
 const RETRY_MS = 25;
@@ -18,7 +18,7 @@ export interface NatsServerUnderTest {
   /** A user that may do everything, such as the one that makes streams. */
   admin(): Promise<NatsConnection>;
   /** A user with no more rights than the log's services have. */
-  service(): Promise<NatsConnection>;
+  service(): Promise<Bus>;
   stop(): void;
   resume(): void;
   /** Ends the process as a crash would. */
@@ -81,7 +81,7 @@ export const startNatsServer = async (): Promise<NatsServerUnderTest> => {
   await start();
   return {
     admin: () => login('admin'),
-    service: () => login('service', { inboxPrefix: SERVICE_INBOX }),
+    service: () => connectBus({ servers: `127.0.0.1:${port}`, user: 'service', pass: 'service', name: 'test', inboxPrefix: SERVICE_INBOX }),
     stop: () => void child?.kill('SIGSTOP'),
     resume: () => void child?.kill('SIGCONT'),
     kill,

@@ -6,8 +6,8 @@ export interface CommandRun<State, Command, Event, Refusal> {
   readonly store: EventStore;
   readonly stream: StreamId;
   readonly decider: Decider<State, Command, Event, Refusal>;
-  /** Reads a recorded event, or says why it is none that the decider knows. */
-  readonly parseEvent: (event: LogEvent) => Result<Event, string>;
+  /** Reads a recorded event; `undefined` for one that the decider does not know. */
+  readonly parseEvent: (event: LogEvent) => Event | undefined;
   readonly command: Command;
   /**
    * The record of the command's `index`-th event. Its `eventId` must depend on the command and the index alone, never on the event
@@ -26,7 +26,8 @@ export interface CommandDone<State, Event> {
   readonly state: State;
 }
 
-export type CommandRefusal<Refusal> = { readonly kind: 'refused'; readonly refusal: Refusal } | { readonly kind: 'too_large' } | Unavailable;
+/** The decider's own refusal as it is, or why there was no decision to record. */
+export type CommandRefusal<Refusal> = Refusal | { readonly kind: 'too_large' } | Unavailable;
 
 const ATTEMPTS_MAX = 5;
 
@@ -52,7 +53,7 @@ export const runCommand = async <State, Command, Event, Refusal>(
 
     const state = history.reduce((folded, { event }) => decider.evolve(folded, event), decider.initial);
     const decided = decider.decide(command, state);
-    if (!decided.ok) return err({ kind: 'refused', refusal: decided.error });
+    if (!decided.ok) return decided;
     const events = decided.value;
     if (events.length === 0) return ok({ events, position: history.at(-1)?.position ?? 0, state });
 
@@ -82,8 +83,8 @@ const readHistory = async <State, Command, Event, Refusal>({
   const history: Happened<Event>[] = [];
   for (const { event, position } of read.value.events) {
     const parsed = parseEvent(event);
-    if (!parsed.ok) return unavailable(`event ${event.eventId} at ${position} cannot be read: ${parsed.error}`);
-    history.push({ event: parsed.value, eventId: event.eventId, position });
+    if (parsed === undefined) return unavailable(`the event at ${position}, ${event.type} version ${event.schemaVersion}, is not known`);
+    history.push({ event: parsed, eventId: event.eventId, position });
   }
   return ok({ history, revision: read.value.revision });
 };
