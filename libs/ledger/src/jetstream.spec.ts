@@ -1,6 +1,6 @@
 import { type Bus, PROVISIONER } from '@sharedos/bus';
 import { LedgerRecordMessage, UseClaimMessage, namespaceSubject } from '@sharedos/contracts';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ledgerContract } from './contract.ts';
 import { jetStreamLedger, jetStreamRecordLog } from './jetstream.ts';
 import { operationSubject } from './ledger-names.ts';
@@ -39,12 +39,12 @@ ledgerContract('jetstream', async () => ({
   },
   restart: async () => {
     await server.restart();
-    await expect.poll(() => connections.every((bus) => bus.connected), { timeout: 15_000 }).toBe(true);
+    await vi.waitUntil(() => connections.every((bus) => bus.connected), { timeout: 15_000 });
   },
   stall: async () => {
     server.signal('SIGSTOP');
     // A thread on another core may answer a moment longer.
-    await expect.poll(() => provisioner.flush(100), { timeout: 5_000 }).toBe(false);
+    await vi.waitUntil(async () => !(await provisioner.flush(100)), { timeout: 5_000 });
   },
   resume: async () => server.signal('SIGCONT'),
   fill: (isFull) => leaveRoom(isFull ? 1 : 1024 ** 3),
@@ -56,7 +56,11 @@ describe('the ledger on its stream', () => {
   const key = { namespaceId: 'odd', kind: 'execution', requester: { kind: 'human', userId: 'alice' }, id: 'unreadable' } as const;
 
   it('says that an operation cannot be read, not that it is shorter, when a record of it is no record', async () => {
-    await executor.publishStored(operationSubject(key), { message: LedgerRecordMessage, body: { type: 'admitted', at, callId: 'call', audit: [], more: true } as never }, { timeoutMs: 2_000 });
+    await executor.publishStored(
+      operationSubject(key),
+      { message: LedgerRecordMessage, body: { type: 'admitted', at, callId: 'call', audit: [], more: true } as never },
+      { timeoutMs: 2_000 },
+    );
     expect(await jetStreamLedger(executor).read(key)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
   });
 
@@ -65,13 +69,23 @@ describe('the ledger on its stream', () => {
     expect(await jetStreamLedger(executor).claimUse('rights', use)).toMatchObject({ ok: true });
     const uses = await jetStreamLedger(authorizer).uses();
     expect(uses.ok && uses.value).toContainEqual({ namespaceId: 'rights', use });
-    expect(await jetStreamLedger(authorizer, { readBackMs: 100 }).claimUse('rights', { ...use, ordinal: 2 })).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    expect(await jetStreamLedger(authorizer, { readBackMs: 100 }).claimUse('rights', { ...use, ordinal: 2 })).toMatchObject({
+      ok: false,
+      error: { kind: 'unavailable' },
+    });
   });
 
   it('gives no uses at all when one of them cannot be read, or is not the one its subject names', async () => {
     const ledger = jetStreamLedger(executor);
     const subject = namespaceSubject('ledger', 'odd', 'use', 'grant', '1');
-    await executor.publishStored(subject, { message: UseClaimMessage, body: { at, grantId: 'grant', ordinal: 2, operation: 'operation' } }, { timeoutMs: 2_000 });
-    expect(await ledger.uses()).toMatchObject({ ok: false, error: { kind: 'unavailable', reason: expect.stringContaining('its subject') } });
+    await executor.publishStored(
+      subject,
+      { message: UseClaimMessage, body: { at, grantId: 'grant', ordinal: 2, operation: 'operation' } },
+      { timeoutMs: 2_000 },
+    );
+    expect(await ledger.uses()).toMatchObject({
+      ok: false,
+      error: { kind: 'unavailable', reason: expect.stringContaining('its subject') },
+    });
   });
 });

@@ -22,7 +22,8 @@ const USES_TIMEOUT_MS = 60_000;
 const OPERATION_BYTES_MAX = 256 * 1024 * 1024;
 
 /** A ledger in the stream LEDGER. The bus stays its owner's: `close` leaves it open. @see design §6 */
-export const jetStreamLedger = (bus: Bus, options: JetStreamLedgerOptions = {}): Ledger => ledgerOver(jetStreamRecordLog(bus, options), options);
+export const jetStreamLedger = (bus: Bus, options: JetStreamLedgerOptions = {}): Ledger =>
+  ledgerOver(jetStreamRecordLog(bus, options), options);
 
 export const jetStreamRecordLog = (bus: Bus, options: JetStreamLedgerOptions = {}): RecordLog => ({
   write: async ({ natsSubject, schema, writeId, data, expected }): Promise<WriteOutcome> => {
@@ -32,7 +33,10 @@ export const jetStreamRecordLog = (bus: Bus, options: JetStreamLedgerOptions = {
       headers: { [SCHEMA_HEADER]: schema },
       timeoutMs: options.ackTimeoutMs ?? ACK_TIMEOUT_MS,
     });
-    if (stored.ok) return stored.value.duplicate ? { kind: 'unknown', reason: 'the broker has seen this write before' } : { kind: 'stored', sequence: stored.value.sequence };
+    if (stored.ok)
+      return stored.value.duplicate
+        ? { kind: 'unknown', reason: 'the broker has seen this write before' }
+        : { kind: 'stored', sequence: stored.value.sequence };
     switch (stored.error.kind) {
       case 'wrong_sequence':
         return { kind: 'moved' };

@@ -10,7 +10,9 @@ export const useSubject = (namespaceId: string, { grantId, ordinal }: Pick<UseCl
   readable(namespaceSubject('ledger', namespaceId, 'use', grantId, String(ordinal)));
 
 /** Reads {@link useSubject} back. */
-export const useOfSubject = (natsSubject: string): { readonly namespaceId: string; readonly grantId: string; readonly ordinal: number } | undefined => {
+export const useOfSubject = (
+  natsSubject: string,
+): { readonly namespaceId: string; readonly grantId: string; readonly ordinal: number } | undefined => {
   const parsed = parseSubject(natsSubject);
   if (parsed?.verb !== 'ledger') return undefined;
   const [kind, grantId, digits, ...more] = parsed.rest;

@@ -42,7 +42,9 @@ export const ledgerOver = (log: RecordLog, { readBackMs = READ_BACK_MS, readTime
   const existing = async (natsSubject: string): Promise<Result<never, ClaimRefusal>> => {
     const history = await historyOn(natsSubject);
     if (!history.ok) return history;
-    return history.value === undefined ? unavailable('the operation was claimed, and its records cannot be seen yet') : err({ kind: 'exists', history: history.value });
+    return history.value === undefined
+      ? unavailable('the operation was claimed, and its records cannot be seen yet')
+      : err({ kind: 'exists', history: history.value });
   };
 
   return {
@@ -72,7 +74,7 @@ export const ledgerOver = (log: RecordLog, { readBackMs = READ_BACK_MS, readTime
         case 'stored':
           return ok(undefined);
         case 'moved': {
-          const holder = await holderOf(written.by ?? (await log.read(natsSubject, 0, readTimeoutMs)));
+          const holder = holderOf(written.by ?? (await log.read(natsSubject, 0, readTimeoutMs)));
           if (!holder.ok) return holder;
           return holder.value.operation === use.operation ? ok(undefined) : err({ kind: 'taken', by: holder.value });
         }

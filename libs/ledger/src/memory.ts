@@ -53,4 +53,5 @@ export const memoryRecordLog = (): MemoryRecordLog => {
 };
 
 /** A ledger in this process. Ledgers given the same `log` are one ledger, as replicas see it. */
-export const memoryLedger = (options: LedgerOptions & { readonly log?: RecordLog } = {}): Ledger => ledgerOver(options.log ?? memoryRecordLog(), options);
+export const memoryLedger = (options: LedgerOptions & { readonly log?: RecordLog } = {}): Ledger =>
+  ledgerOver(options.log ?? memoryRecordLog(), options);

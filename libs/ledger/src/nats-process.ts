@@ -4,7 +4,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Bus, PROVISIONER, brokerAccounts, connectBus, describeProvisionRefusal, provision, renderNatsConfig, serviceInboxPrefix } from '@sharedos/bus';
+import {
+  type Bus,
+  PROVISIONER,
+  brokerAccounts,
+  connectBus,
+  describeProvisionRefusal,
+  provision,
+  renderNatsConfig,
+  serviceInboxPrefix,
+} from '@sharedos/bus';
 import type { ServiceName } from '@sharedos/contracts';
 
 /** A NATS of our own for a test, with the accounts, rights and streams of the product, on a free port it keeps over restarts. */
@@ -24,7 +33,14 @@ export const startNats = async (): Promise<NatsProcess> => {
   const port = await freePort();
   const configuration = join(folder, 'nats.conf');
   const listener = { name: 'test', host: '127.0.0.1', port, storeDir: join(folder, 'data') };
-  await writeFile(configuration, renderNatsConfig(listener, brokerAccounts([], () => PASSWORD)), { mode: 0o600 });
+  await writeFile(
+    configuration,
+    renderNatsConfig(
+      listener,
+      brokerAccounts([], () => PASSWORD),
+    ),
+    { mode: 0o600 },
+  );
   let server: ChildProcess | undefined;
 
   const start = async (): Promise<void> => {

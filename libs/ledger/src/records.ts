@@ -1,4 +1,14 @@
-import { type LedgerRecord, LedgerRecordMessage, type Result, type UseClaim, UseClaimMessage, type WireMessage, err, ok, parseValue } from '@sharedos/contracts';
+import {
+  type LedgerRecord,
+  LedgerRecordMessage,
+  type Result,
+  type UseClaim,
+  UseClaimMessage,
+  type WireMessage,
+  err,
+  ok,
+  parseValue,
+} from '@sharedos/contracts';
 
 /** What a reader of the ledger is given: the bytes, and the name of their schema from the `sharedos-schema` header. */
 export interface EncodedRecord {
@@ -6,7 +16,10 @@ export interface EncodedRecord {
   readonly data: Uint8Array;
 }
 
-export const encodeRecord = <T>(message: WireMessage<T>, body: T): EncodedRecord => ({ schema: message.name, data: Buffer.from(JSON.stringify(body), 'utf8') });
+export const encodeRecord = <T>(message: WireMessage<T>, body: T): EncodedRecord => ({
+  schema: message.name,
+  data: Buffer.from(JSON.stringify(body), 'utf8'),
+});
 
 /** Parses a record of an operation strictly. @returns Why it is none, without anything of its content. */
 export const decodeLedgerRecord = (record: EncodedRecord): Result<LedgerRecord, string> => decode(LedgerRecordMessage, record);

@@ -33,14 +33,22 @@ export const settledWrites = (log: RecordLog, readBackMs: number): SettledWrites
   },
 });
 
-const readBack = async (log: RecordLog, natsSubject: string, writeId: string, expected: number, readBackMs: number, reason: string): Promise<SettledOutcome> => {
+const readBack = async (
+  log: RecordLog,
+  natsSubject: string,
+  writeId: string,
+  expected: number,
+  readBackMs: number,
+  reason: string,
+): Promise<SettledOutcome> => {
   const deadline = performance.now() + readBackMs;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)) {
     const remaining = deadline - performance.now();
     if (remaining <= 0) return { kind: 'unknown', reason };
     const found = await log.read(natsSubject, expected, remaining);
     const first = found.ok ? found.value[0] : undefined;
-    if (found.ok && first !== undefined) return first.writeId === writeId ? { kind: 'stored', sequence: first.sequence } : { kind: 'moved', by: found.value };
+    if (found.ok && first !== undefined)
+      return first.writeId === writeId ? { kind: 'stored', sequence: first.sequence } : { kind: 'moved', by: found.value };
     // A lost connection comes back by itself, and what was sent over it may only now be arriving.
     await setTimeout(Math.min(pauseMs, Math.max(0, deadline - performance.now())));
   }

@@ -36,7 +36,12 @@ const claimsOf = () => {
   };
 };
 
-const spent = (ordinal: number, operation: string): SpentUse => ({ namespaceId: grant.namespaceId, grantId: grant.grantId, ordinal, operation });
+const spent = (ordinal: number, operation: string): SpentUse => ({
+  namespaceId: grant.namespaceId,
+  grantId: grant.grantId,
+  ordinal,
+  operation,
+});
 
 /** A value that is waited for, and given by hand. */
 const gate = <T>() => {
@@ -53,7 +58,8 @@ const taken = async (store: RebuiltUsageStore, operation: string, of: BoundedGra
   return use.value;
 };
 
-const ordinalOf = async (store: RebuiltUsageStore, operation: string, of?: BoundedGrant): Promise<number | undefined> => (await taken(store, operation, of))?.ordinal;
+const ordinalOf = async (store: RebuiltUsageStore, operation: string, of?: BoundedGrant): Promise<number | undefined> =>
+  (await taken(store, operation, of))?.ordinal;
 
 export const usageStoreContract = (adapter: string, openHarness: () => Promise<UsageHarness>) =>
   describe(`${adapter} as a usage store`, () => {
@@ -96,7 +102,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         const [one, two] = [await opened(), await opened()];
         const asked = Array.from({ length: 64 }, (_, index) => ordinalOf(index % 2 === 0 ? one : two, `operation-${index}`));
         const ordinals = (await Promise.all(asked)).filter((ordinal) => ordinal !== undefined);
-        expect(ordinals.toSorted()).toEqual([1, 2, 3, 4, 5]);
+        expect(ordinals.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5]);
       });
 
       it('gives an operation that asks again, anywhere, the same ordinal and takes nothing more', async () => {
@@ -125,8 +131,27 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
       it('keeps apart grants whose names differ only in oddities', async () => {
         const store = await opened();
         const names = [
-          ['a', 'b.c'], ['a.b', 'c'], ['a', 'b:c'], ['a:b', 'c'], ['a}', '{b'], ['{a}', 'b'], ['A', 'b'], ['a', 'b'], ['a', 'b '], ['', 'ab'], ['ab', ''],
-          ['a', '\u{1F600}'], ['a', '\u{1F601}'], ['a', 'e\u0301'], ['a', '\u00e9'], ['a', '~YQ'], ['a', '*'], ['a', '>'], ['a', 'x\ny'], ['a', 'x'.repeat(250)], ['a', 'x'.repeat(249)],
+          ['a', 'b.c'],
+          ['a.b', 'c'],
+          ['a', 'b:c'],
+          ['a:b', 'c'],
+          ['a}', '{b'],
+          ['{a}', 'b'],
+          ['A', 'b'],
+          ['a', 'b'],
+          ['a', 'b '],
+          ['', 'ab'],
+          ['ab', ''],
+          ['a', '\u{1F600}'],
+          ['a', '\u{1F601}'],
+          ['a', 'e\u0301'],
+          ['a', '\u00e9'],
+          ['a', '~YQ'],
+          ['a', '*'],
+          ['a', '>'],
+          ['a', 'x\ny'],
+          ['a', 'x'.repeat(250)],
+          ['a', 'x'.repeat(249)],
         ] as const;
         for (const [namespaceId, grantId] of names) expect(await ordinalOf(store, 'operation', { namespaceId, grantId, max: 1 })).toBe(1);
         for (const [namespaceId, grantId] of names) expect(await store.count({ namespaceId, grantId, max: 1 })).toEqual(ok(1));
@@ -154,7 +179,11 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
       });
 
       it('stays closed while they cannot be read, and opens by itself once they can', async () => {
-        const answers: Result<readonly SpentUse[], Unavailable>[] = [unavailable('ledger away'), unavailable('ledger away'), ok([spent(3, 'before')])];
+        const answers: Result<readonly SpentUse[], Unavailable>[] = [
+          unavailable('ledger away'),
+          unavailable('ledger away'),
+          ok([spent(3, 'before')]),
+        ];
         const states: UsageState[] = [];
         const store = await opened({ spentUses: async () => answers.shift() ?? ok([]), onState: (state) => states.push(state) });
         expect(await store.count(grant)).toEqual(ok(1));
@@ -175,7 +204,9 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
 
       it('restores many grants and many uses', async () => {
         const uses = Array.from({ length: 3_000 }, (_, index): SpentUse =>
-          index < 1_500 ? { ...spent(index + 1, `operation-${index}`), grantId: 'large' } : { ...spent(1, 'operation'), grantId: `small-${index}` },
+          index < 1_500
+            ? { ...spent(index + 1, `operation-${index}`), grantId: 'large' }
+            : { ...spent(1, 'operation'), grantId: `small-${index}` },
         );
         const store = await opened({ spentUses: async () => ok(uses) });
         expect(await store.count({ ...grant, grantId: 'large', max: 2_000 })).toEqual(ok(1_500));
@@ -191,25 +222,28 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         for (const store of replicas) expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
         const uses = await Promise.all(replicas.map((store, index) => taken(store, `operation-${index}`)));
         expect(new Set(uses.map((use) => use?.epoch)).size).toBe(1);
-        expect(uses.map((use) => use?.ordinal).toSorted()).toEqual([2, 3, 4]);
+        expect(new Set(uses.map((use) => use?.ordinal))).toEqual(new Set([2, 3, 4]));
       });
 
       it('is adopted, not repeated, by a replica that comes later', async () => {
         const first = await opened();
         await taken(first, 'handed out, not claimed');
         let reads = 0;
-        const later = await opened({ spentUses: async () => (reads += 1, ok([])) });
+        const later = await opened({ spentUses: async () => ((reads += 1), ok([])) });
         expect(reads).toBe(0);
         expect(await later.count(grant)).toEqual(ok(1));
       });
 
-      it('never comes into force over a memory that was wiped under it', async () => {
+      // Nothing to fill is a rebuild too: only its last step can notice the wipe.
+      it.each([[[]], [[spent(1, 'a')]]])('never comes into force over a memory that was wiped under it (with %j)', async (read) => {
         const stale = gate<Result<readonly SpentUse[], Unavailable>>();
         let reads = 0;
-        const store = replica({ spentUses: () => ((reads += 1) === 1 ? stale.wait() : Promise.resolve(ok([spent(1, 'a'), spent(2, 'b')]))) });
+        const store = replica({
+          spentUses: () => ((reads += 1) === 1 ? stale.wait() : Promise.resolve(ok([spent(1, 'a'), spent(2, 'b')]))),
+        });
         await stale.reached;
         await harness.wipe();
-        stale.give(ok([spent(1, 'a')]));
+        stale.give(ok(read));
         expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
         expect(reads).toBe(2);
         expect(await store.count(grant)).toEqual(ok(2));
@@ -231,10 +265,13 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
       const losses: readonly (readonly [string, () => Promise<void>])[] = [
         ['is wiped', () => harness.wipe()],
         ['is killed and started again', () => harness.restart()],
-        ['stalls', async () => {
-          await harness.stall();
-          setTimeout(() => void harness.resume(), 700);
-        }],
+        [
+          'stalls',
+          async () => {
+            await harness.stall();
+            setTimeout(() => void harness.resume(), 700);
+          },
+        ],
       ];
 
       it.each(losses)('spends no more than the maximum, and no less, when it %s while replicas take', async (_, lose) => {
@@ -245,7 +282,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         const spend = async (worker: number): Promise<void> => {
           const store = replicas[worker % 2] as RebuiltUsageStore;
           const giveUp = AbortSignal.timeout(OPEN_WITHIN_MS);
-          for (let spent = 0; !giveUp.aborted; ) {
+          for (let spent = 0; !giveUp.aborted;) {
             const operation = `operation-${worker}-${spent}`;
             const use = await store.take(bounded, operation);
             // Asked again under the same name: the use may have been taken and only its answer lost.
@@ -270,7 +307,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         for (const operation of ['a', 'b']) ledger.claim(grant, (await taken(store, operation)) as UseTaken, operation);
         await lose();
         const count = await store.count(grant);
-        if (count.ok) expect(count.value).toBe(2);
+        expect(count.ok ? count.value : 2).toBe(2);
         expect((await persistently(store, 'c'))?.ordinal).toBe(3);
         expect((await persistently(store, 'a'))?.ordinal).toBe(1);
         expect(states.map(({ state }) => state)).toContain('closed');
@@ -285,7 +322,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         expect((await persistently(store, 'b'))?.epoch).not.toBe(before?.epoch);
       });
 
-      it('hands an unclaimed ordinal out again after a wipe, which the ledger\'s claim settles', async () => {
+      it("hands an unclaimed ordinal out again after a wipe, which the ledger's claim settles", async () => {
         const ledger = claimsOf();
         const store = await opened(ledger);
         const before = (await taken(store, 'paused')) as UseTaken;
@@ -312,7 +349,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
     });
 
     describe('distrusting', () => {
-      it('closes every replica\'s counters until they are rebuilt from the ledger', async () => {
+      it("closes every replica's counters until they are rebuilt from the ledger", async () => {
         const ledger = claimsOf();
         const [one, two] = [await opened(ledger), await opened(ledger)];
         const before = (await taken(one, 'a')) as UseTaken;
@@ -332,6 +369,18 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         const use = (await taken(store, 'a')) as UseTaken;
         await store.distrust('some-other-epoch');
         expect(await taken(store, 'a')).toEqual(use);
+      });
+
+      it('is not undone by a late word about an epoch before', async () => {
+        const store = await opened();
+        const first = (await taken(store, 'a')) as UseTaken;
+        await store.distrust(first.epoch);
+        const second = (await persistently(store, 'a')) as UseTaken;
+        await harness.stall();
+        await store.distrust(second.epoch);
+        await store.distrust(first.epoch);
+        await harness.resume();
+        expect((await persistently(store, 'a'))?.epoch).not.toBe(second.epoch);
       });
 
       it('rebuilds once when two replicas distrust the same epoch', async () => {

@@ -20,8 +20,8 @@ export const LOST = 'lost';
  *
  * An epoch is one unbroken life of that memory: the process that holds it and the rebuild that filled it. A memory that was
  * wiped, restarted or copied elsewhere has none in force. A rebuild fills keys of its own under a candidate epoch, which becomes
- * the epoch in one compare-and-set at the end; a wipe, a revocation and a rival that finished first each end every candidate,
- * so what is half filled or was read before the truth changed can never come into force.
+ * the epoch in one compare-and-set at the end. A wipe and a rival that finished first each end every candidate, so what was
+ * half filled before a wipe, or read before the truth was distrusted, can never come into force.
  *
  * @throws SessionLost from any step: the session is finished and its store closed.
  */

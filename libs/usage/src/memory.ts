@@ -66,9 +66,7 @@ export const counterMemory = (): CounterMemory => {
       },
       revoke: async (epoch) => {
         alive();
-        if (epochInForce !== epoch) return;
-        epochInForce = undefined;
-        candidates.clear();
+        if (epochInForce === epoch) epochInForce = undefined;
       },
       beginRebuild: async () => {
         alive();
@@ -149,5 +147,8 @@ export const counterMemory = (): CounterMemory => {
 };
 
 /** A usage store in this process. Stores given the same `memory` count together. */
-export const memoryUsageStore = (options: RebuildOptions & { readonly memory?: CounterMemory }): RebuiltUsageStore =>
-  rebuiltUsageStore((options.memory ?? counterMemory()).connect, { settleMs: 0, ...options });
+export const memoryUsageStore = ({
+  memory = counterMemory(),
+  ...options
+}: RebuildOptions & { readonly memory?: CounterMemory }): RebuiltUsageStore =>
+  rebuiltUsageStore(() => memory.connect(), { settleMs: 0, ...options });

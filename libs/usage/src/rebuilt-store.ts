@@ -119,7 +119,9 @@ export const rebuiltUsageStore = (connect: () => Promise<CounterSession>, option
   };
 
   /** Runs one step under the open epoch. A step that finds it lost, or finds nothing, closes the store. */
-  const step = async <T>(run: (session: CounterSession, epoch: string) => Promise<T | typeof LOST>): Promise<Result<{ value: T; epoch: string }, Unavailable>> => {
+  const step = async <T>(
+    run: (session: CounterSession, epoch: string) => Promise<T | typeof LOST>,
+  ): Promise<Result<{ value: T; epoch: string }, Unavailable>> => {
     const held = open;
     if (held === undefined) return unavailable(`the counters are closed: ${closedBecause}`);
     try {

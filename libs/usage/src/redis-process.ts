@@ -25,7 +25,20 @@ export const startRedis = async (): Promise<RedisProcess> => {
   let server: ChildProcess | undefined;
 
   const start = async (): Promise<void> => {
-    const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--requirepass', password, '--dir', folder];
+    const args = [
+      '--port',
+      String(port),
+      '--bind',
+      '127.0.0.1',
+      '--save',
+      '',
+      '--appendonly',
+      'no',
+      '--requirepass',
+      password,
+      '--dir',
+      folder,
+    ];
     server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'pipe'] });
     const started = server;
     await new Promise<void>((resolve, reject) => {

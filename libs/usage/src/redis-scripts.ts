@@ -23,10 +23,10 @@ local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:([%w
 return { in_force() or '', policy or '' }
 `;
 
-/** KEYS: epoch, candidates. ARGV: epoch. Every candidate ends too: what it read may be what is distrusted. */
+/** KEYS: epoch. ARGV: epoch. No candidate lives beside an epoch in force, so none is left that read what is distrusted. */
 const REVOKE = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('DEL', KEYS[1])
 return 1
 `;
 

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { ok } from '@sharedos/contracts';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { usageStoreContract } from './contract.ts';
 import type { RebuiltUsageStore } from './rebuilt-store.ts';
 import { type RedisProcess, startRedis } from './redis-process.ts';
@@ -31,8 +31,8 @@ usageStoreContract('redis', async () => ({
   stall: async () => {
     server.signal('SIGSTOP');
     // It may answer a moment longer on another core.
-    const answers = () => Promise.race([admin.ping().then(() => true), setTimeout(50, false)]);
-    await expect.poll(answers, { timeout: 5_000 }).toBe(false);
+    const silent = () => Promise.race([admin.ping().then(() => false), setTimeout(50, true)]);
+    await vi.waitUntil(silent, { timeout: 5_000 });
   },
   resume: async () => server.signal('SIGCONT'),
   close: async () => undefined,
@@ -64,7 +64,8 @@ describe('counters in Redis', () => {
     expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
     return store;
   };
-  const closedWith = (reason: string) => expect.poll(() => states.some((state) => state.state === 'closed' && state.reason.includes(reason)), { timeout: 5_000 }).toBe(true);
+  const closedWith = (reason: string) =>
+    expect.poll(() => states.some((state) => state.state === 'closed' && state.reason.includes(reason)), { timeout: 5_000 }).toBe(true);
 
   it('are rebuilt, not silently reloaded, when the scripts are gone', async () => {
     const store = await opened();

@@ -33,7 +33,10 @@ const fieldOf = (operation: string): string => JSON.stringify(operation);
 const FILL_VALUES = 500;
 const SWEEP_KEYS = 500;
 
-const SHA_OF = Object.fromEntries(Object.entries(SCRIPTS).map(([name, text]) => [name, hash('sha1', text, 'hex')])) as Record<ScriptName, string>;
+const SHA_OF = Object.fromEntries(Object.entries(SCRIPTS).map(([name, text]) => [name, hash('sha1', text, 'hex')])) as Record<
+  ScriptName,
+  string
+>;
 
 /** A usage store over one Redis server, which may lose its memory at any time. @see docs/adr/0005-uses-are-claims.md */
 export const redisUsageStore = (options: RedisUsageOptions): RebuiltUsageStore =>
@@ -89,7 +92,7 @@ const connectRedis = async (url: string, commandTimeoutMs: number): Promise<Coun
       return epoch === '' ? undefined : epoch;
     },
     revoke: async (epoch) => {
-      await run('revoke', [EPOCH_KEY, CANDIDATES_KEY], [epoch]);
+      await run('revoke', [EPOCH_KEY], [epoch]);
     },
     beginRebuild: async () => {
       const candidate = await run('begin', [EPOCH_KEY, CANDIDATES_KEY, NUMBER_KEY], [randomBytes(8).toString('hex')]);
