@@ -91,7 +91,6 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'grant.list': bodies([grantWire.GrantList], grantWire.GrantListReply),
   'authority.open': bodies([authorityWire.AuthorityOpen], authorityWire.AuthorityOpenReply),
   'authority.decide': bodies([authorityWire.AuthorityDecide], authorityWire.AuthorityDecideReply),
-  'usage.distrust': bodies([authorityWire.UsageDistrust], authorityWire.UsageDistrustReply),
   'authority.reach': bodies([authorityWire.AuthorityReach], authorityWire.AuthorityReachReply),
   'usage.distrust': bodies([authorityWire.UsageDistrust], authorityWire.UsageDistrustReply),
   'message.send': bodies([messageWire.MessageSend], messageWire.MessageSendReply),

@@ -1,5 +1,6 @@
 import type { Delivery } from '@sharedos/bus';
-import type { Address, CapabilityGrant, Instant, ProtocolError, Reply, Result, Revision, Unavailable } from '@sharedos/contracts';
+import { type Address, type CapabilityGrant, type Instant, type ProtocolError, type Reply, type Result, type Revision, type Unavailable, addressKey } from '@sharedos/contracts';
+import { eventIdOf } from '@sharedos/event-store';
 import { type AdminAct, adminChanged, adminRefused, invariant } from '@sharedos/kernel';
 import { ATTRIBUTE, SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
 import { type Ports, refused } from './ports.ts';
@@ -24,7 +25,7 @@ export type CommandRefusal = { readonly code: string } | Unavailable;
  * record is written; a refusal is refused whether or not it could be recorded.
  */
 export const administer = async (
-  { audit, clock, ids }: Pick<Ports, 'audit' | 'clock' | 'ids'>,
+  { audit, clock }: Pick<Ports, 'audit' | 'clock'>,
   delivery: Delivery,
   { commandId, grantId }: AdminCommand,
   act: (by: { readonly principal: Address; readonly at: Instant }) => Promise<Result<Changed, CommandRefusal>>,
@@ -38,7 +39,9 @@ export const administer = async (
       recordOutcome(span, 'failed', 'log_unavailable');
       return refused('log_unavailable', 'the log did not answer in time; send the command again with the same command id', true);
     }
-    const record: AdminAct = { id: ids(), at, namespaceId, principal, traceId: delivery.traceId ?? commandId, command: verb, commandId, grantId };
+    // A command that is sent again makes the same record again, and readers fold records by id.
+    const id = eventIdOf({ namespaceId, principal: addressKey(principal), verb: `${verb} recorded`, commandId, index: 0 });
+    const record: AdminAct = { id, at, namespaceId, principal, traceId: delivery.traceId ?? commandId, command: verb, commandId, grantId };
     if (!outcome.ok) {
       const { code } = outcome.error as { readonly code: string };
       recordOutcome(span, 'denied', code);

@@ -1,6 +1,7 @@
-import { GrantEvent, type Instant, type Result, instantOf, ok, unavailable, type Unavailable } from '@sharedos/contracts';
+import { type Result, type Unavailable, instantOf, ok, unavailable } from '@sharedos/contracts';
 import type { EventStore, LogListener, LogSubscription, Position, Recorded } from '@sharedos/event-store';
 import { AuthorityIndex } from './authority-index.ts';
+import { readGrantEvent } from './grant-command.ts';
 
 interface Waiter {
   readonly position: Position;
@@ -62,13 +63,9 @@ export class AuthorityFold implements LogListener {
 
   event({ stream, event, position }: Recorded): void {
     if (stream.category !== 'grant') return;
-    const at = instantOf(event.at);
-    const parsed = event.schemaVersion === 1 ? GrantEvent.safeParse({ ...event.data, type: event.type }) : undefined;
-    if (at === undefined || parsed?.success !== true) {
-      this.parked({ position, natsSubject: `${stream.category}/${stream.id}`, why: `${event.type} version ${event.schemaVersion} is not known` });
-      return;
-    }
-    this.index.apply(stream.namespaceId, parsed.data, at satisfies Instant, position);
+    const read = readGrantEvent(event);
+    if (read !== undefined) this.index.apply(stream.namespaceId, read, instantOf(event.at) ?? 0, position);
+    else this.parked({ position, natsSubject: `${stream.category}/${stream.id}`, why: `${event.type} of version ${event.schemaVersion} is not known` });
   }
 
   parked({ position, natsSubject, why }: { position: Position; natsSubject: string; why: string }): void {

@@ -1,4 +1,4 @@
-import { type Address, type GrantEvent, GrantEvent as GrantEvents, type Instant, type LogEvent, type Result, addressKey, err, ok, revisionOf, timestampOf } from '@sharedos/contracts';
+import { type Address, type GrantEvent, GrantEvent as GrantEvents, type Instant, type JsonObj, type LogEvent, type Result, addressKey, err, ok, revisionOf, timestampOf } from '@sharedos/contracts';
 import { type StreamId, eventIdOf, runCommand } from '@sharedos/event-store';
 import { type GrantCommand, grant as grantDecider, invariant } from '@sharedos/kernel';
 import type { Delivery } from '@sharedos/bus';
@@ -29,17 +29,18 @@ export const runGrantCommand = async (
       at: timestampOf(at),
       principal,
       correlationId: traceId ?? commandId,
-      data,
+      // A grant that was parsed is JSON; its optional members are left out, not set to nothing.
+      data: data as unknown as JsonObj,
     }),
     attemptsMax: ATTEMPTS_MAX,
   });
-  if (!ran.ok) return err('kind' in ran.error && ran.error.kind === 'too_large' ? { code: 'command_too_large' } : (ran.error as CommandRefusal));
+  if (!ran.ok) return err('kind' in ran.error && ran.error.kind === 'too_large' ? { code: 'command_too_large' } : ran.error);
   const { state, position, events } = ran.value;
   invariant(state.status !== 'absent', 'a command that was accepted leaves a grant behind');
   return ok({ grant: state.grant, revision: revisionOf(store.storeId, position), changed: events.length > 0 });
 };
 
-/** Reads an event of a grant's stream; `undefined` for one of a version we do not know. */
+/** Reads an event of a grant's stream; `undefined` for one of a version or type that this release does not know. */
 export const readGrantEvent = (event: LogEvent): GrantEvent | undefined => {
   if (event.schemaVersion !== 1) return undefined;
   const parsed = GrantEvents.safeParse({ ...event.data, type: event.type });

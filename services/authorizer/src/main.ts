@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { runService, serveRoutes, storeAudit } from '@sharedos/bus';
 import { jetStreamEventStore } from '@sharedos/event-store';
 import { jetStreamLedger } from '@sharedos/ledger';
@@ -12,7 +11,7 @@ const REQUESTS_AT_ONCE = 512;
 
 await runService('authorizer', authorizerSettings, async (settings, { bus, instance, clock, log, onDefect }) => {
   const deadlineMs = settings.SHAREDOS_DEADLINE_MS;
-  const store = await jetStreamEventStore({ bus });
+  const store = await jetStreamEventStore({ bus, onDefect });
   if (!store.ok) throw new Error(`the log cannot be reached: ${store.error.reason}`);
   const fold = new AuthorityFold((what) => log('log trouble', { what }));
   fold.follow(store.value);
@@ -20,7 +19,7 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
   const start = await store.value.barrier(deadlineMs);
   if (!start.ok || !(await fold.until(start.value, 60_000)).ok) throw new Error('the log could not be folded up to its end');
 
-  const ledger = jetStreamLedger({ bus });
+  const ledger = jetStreamLedger(bus);
   const usage = redisUsageStore({
     url: settings.SHAREDOS_REDIS_URL,
     spentUses: async () => {
@@ -37,7 +36,6 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     tokens: new TurnTokens(settings.SHAREDOS_TOKEN_SECRET),
     audit: storeAudit(bus, deadlineMs, (event) => log('audit lost', { type: event.type, id: event.id })),
     clock,
-    ids: randomUUID,
     limits: { deadlineMs, turnGraceMs: settings.SHAREDOS_GRACE_FOR_TURNS_MS },
   });
   const served = await serveRoutes(bus, { service: 'authorizer', version: '0.1.0', instance, routes, concurrencyMax: REQUESTS_AT_ONCE, onDefect });

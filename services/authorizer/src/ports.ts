@@ -13,7 +13,6 @@ export interface Ports {
   /** Writes one audit record and waits until it is stored: whatever it allows has not happened yet. */
   readonly audit: (event: AuditEvent) => Promise<Result<void, Unavailable>>;
   readonly clock: () => Instant;
-  readonly ids: () => string;
   readonly limits: {
     /** Longest wait for the log in one answer. */
     readonly deadlineMs: number;

@@ -7,6 +7,7 @@ import {
   TurnRequest,
   decodeBody,
   err,
+  instantOf,
   ok,
   sameAddress,
   timestampOf,
@@ -53,7 +54,7 @@ export const acceptRequest = (
   if (!sameAddress(request.message.sender, from.requester)) {
     return refuse('identity_mismatch', 'the message names a sender other than the principal that published the request');
   }
-  if (requestFreshness(request.requestedAt, now, rules) !== 'ok') {
+  if (requestFreshness(instantOf(request.requestedAt) ?? NaN, now, rules) !== 'ok') {
     return refuse('replay_expired', 'requestedAt lies outside the time in which a request may be sent');
   }
   const wanted = request.toolNamespaces;

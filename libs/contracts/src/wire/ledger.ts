@@ -10,7 +10,8 @@ import { UseTaken } from './authority.ts';
 import { Revision } from './revision.ts';
 import { wireMessage } from './wire.ts';
 
-const Audits = z.array(AuditEvent).max(8);
+/** A turn's end may have to speak for every call that was still open. */
+const Audits = z.array(AuditEvent).max(10_008);
 
 /**
  * The records of one operation, each on the operation's own subject and each expecting the one before it. That chain is the
@@ -23,6 +24,7 @@ const Audits = z.array(AuditEvent).max(8);
  * - `opened`: authority is held and the turn admitted.
  * - `admitted`: the effect of this call may start now. Without `settled`, it is unknown whether it happened.
  * - `settled`: the answer of the call. A refused call has this record only.
+ * - `noted`: something to record that is neither a call nor the end.
  * - `ended`: the one terminal answer.
  */
 export const LedgerRecord = z.discriminatedUnion('type', [
@@ -39,8 +41,9 @@ export const LedgerRecord = z.discriminatedUnion('type', [
     requestSequence: z.int().min(0),
   }),
   z.strictObject({ type: z.literal('opened'), at: Ts, revision: Revision, use: UseTaken.optional(), audit: Audits }),
-  z.strictObject({ type: z.literal('admitted'), at: Ts, callId: Id, use: UseTaken.optional(), audit: Audits }),
+  z.strictObject({ type: z.literal('admitted'), at: Ts, callId: Id, tool: Id.optional(), use: UseTaken.optional(), audit: Audits }),
   z.strictObject({ type: z.literal('settled'), at: Ts, callId: Id, result: ToolResult, audit: Audits }),
+  z.strictObject({ type: z.literal('noted'), at: Ts, audit: Audits }),
   z.strictObject({
     type: z.literal('ended'),
     at: Ts,

@@ -1,0 +1,17 @@
+import { type Bus, type Follow, followStream } from '@sharedos/bus';
+import { AuditRecordMessage, PAYLOAD_BYTES_MAX, decodeBody } from '@sharedos/contracts';
+import type { AuditReadModel } from './read-model.ts';
+
+/** Keeps the read model up with the stream, from its beginning, for as long as the process runs. */
+export const followRecords = (bus: Bus, records: AuditReadModel, onDefect: (error: unknown, where: string) => void): Follow =>
+  followStream(bus, {
+    stream: 'AUDIT',
+    fromSequence: 1,
+    onMessage: ({ sequence, data }) => {
+      const event = decodeBody(AuditRecordMessage, data, PAYLOAD_BYTES_MAX);
+      if (event.ok) records.apply(sequence, event.value);
+      else records.skip(sequence);
+    },
+    onAlive: () => undefined,
+    onDefect,
+  });

@@ -1,0 +1,34 @@
+import type { QueuedDelivery } from '@sharedos/bus';
+import { LedgerRecordMessage, PAYLOAD_BYTES_MAX, decodeBody } from '@sharedos/contracts';
+import { ATTRIBUTE, SPAN, withSpan } from '@sharedos/telemetry';
+import type { Ports } from './ports.ts';
+
+const RETRY_MS = 1_000;
+
+/**
+ * Publishes the audit records that a ledger record carries. The ledger is their outbox: it is read until each of them is stored,
+ * and a record published twice has the same id twice.
+ */
+export const forwardOutcomes =
+  ({ audit, onParked }: Pick<Ports, 'audit' | 'onParked'>) =>
+  async (delivery: QueuedDelivery): Promise<void> => {
+    const { parsed } = delivery;
+    if (parsed?.verb !== 'ledger') return delivery.term('not a subject of the ledger');
+    // A claim of a use says nothing that the decision it belongs to does not say.
+    if (parsed.rest[0] === 'use') return acknowledge(delivery);
+    const record = decodeBody(LedgerRecordMessage, delivery.data, PAYLOAD_BYTES_MAX);
+    if (!record.ok) {
+      onParked(`ledger record ${delivery.sequence}: ${record.error.message}`);
+      return delivery.term('not a record of the ledger');
+    }
+    const events = 'audit' in record.value ? record.value.audit : [];
+    if (events.length === 0) return acknowledge(delivery);
+    const attributes = { [ATTRIBUTE.namespaceId]: parsed.namespaceId };
+    // Sent in order and awaited together: the broker keeps the order of one connection.
+    const stored = await withSpan(SPAN.auditForward, { attributes }, () => Promise.all(events.map(audit)));
+    return stored.every(({ ok }) => ok) ? acknowledge(delivery) : delivery.nak(RETRY_MS);
+  };
+
+const acknowledge = async (delivery: QueuedDelivery): Promise<void> => {
+  await delivery.ack();
+};

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto';
+import { AuthorityClient, TURN_LEASE_MS, runService, serveRoutes, storeAudit, workQueue } from '@sharedos/bus';
+import { composeAuditProjector } from './compose.ts';
+import { projectorSettings } from './config.ts';
+import { followRecords } from './follow-records.ts';
+import { AuditReadModel } from './read-model.ts';
+
+const REQUESTS_AT_ONCE = 64;
+const FORWARDED_AT_ONCE = 64;
+
+await runService('audit-projector', projectorSettings, async (settings, { bus, instance, clock, log, onDefect }) => {
+  const records = new AuditReadModel(settings.SHAREDOS_RECORDS_MAX);
+  const following = followRecords(bus, records, onDefect);
+  const behind = (): string | undefined => (following.alive ? undefined : 'the stream of records is silent');
+  const service = composeAuditProjector({
+    bus,
+    authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
+    records,
+    behind,
+    roots: settings.SHAREDOS_ROOTS,
+    audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
+    clock,
+    ids: randomUUID,
+    onParked: (what) => log('parked', { what }),
+  });
+  const served = await serveRoutes(bus, { service: 'audit-projector', version: '0.1.0', instance, routes: service.routes, concurrencyMax: REQUESTS_AT_ONCE, onDefect });
+  const queue = workQueue(bus, {
+    stream: 'LEDGER',
+    consumer: 'audit-projector',
+    concurrency: FORWARDED_AT_ONCE,
+    leaseMs: TURN_LEASE_MS,
+    handle: service.forward,
+    onDefect,
+    onTrouble: (reason) => log('queue trouble', { reason }),
+  });
+  return {
+    trouble: () => behind() ?? (queue.alive ? undefined : 'the ledger does not answer'),
+    stop: async (graceMs) => {
+      await queue.stop({ graceMs });
+      await served.stop({ graceMs: 1_000 });
+      await following.stop();
+    },
+  };
+});

@@ -1,0 +1,19 @@
+import type { AuthorityClient, Bus } from '@sharedos/bus';
+import type { Address, AuditEvent, Instant, Result, Unavailable } from '@sharedos/contracts';
+import type { AuditReadModel } from './read-model.ts';
+
+/** What the audit-projector runs on. */
+export interface Ports {
+  readonly bus: Bus;
+  readonly authority: AuthorityClient;
+  readonly records: AuditReadModel;
+  /** Why the read model may be behind, or `undefined` when it follows the stream. */
+  readonly behind: () => string | undefined;
+  readonly roots: Readonly<Record<string, readonly Address[]>>;
+  readonly audit: (event: AuditEvent) => Promise<Result<void, Unavailable>>;
+  readonly clock: () => Instant;
+  readonly ids: () => string;
+  readonly onParked: (what: string) => void;
+}
+
+export const refused = (code: string, message: string, retryable = false) => ({ ok: false, error: { code, message, retryable } }) as const;

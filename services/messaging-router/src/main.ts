@@ -1,0 +1,27 @@
+import { randomUUID } from 'node:crypto';
+import { AuthorityClient, runService, serveRoutes } from '@sharedos/bus';
+import { jetStreamLedger } from '@sharedos/ledger';
+import { composeMessagingRouter } from './compose.ts';
+import { routerSettings } from './config.ts';
+
+const REQUESTS_AT_ONCE = 256;
+
+await runService('messaging-router', routerSettings, async (settings, { bus, instance, clock, onDefect }) => {
+  const ledger = jetStreamLedger(bus);
+  const routes = composeMessagingRouter({
+    bus,
+    authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
+    ledger,
+    clock,
+    ids: randomUUID,
+    instance,
+  });
+  const served = await serveRoutes(bus, { service: 'messaging-router', version: '0.1.0', instance, routes, concurrencyMax: REQUESTS_AT_ONCE, onDefect });
+  return {
+    trouble: () => undefined,
+    stop: async (graceMs) => {
+      await served.stop({ graceMs });
+      await ledger.close();
+    },
+  };
+});

@@ -1,0 +1,22 @@
+import { type Delivery, readSubject } from '@sharedos/bus';
+import { type InboxEntry, InboxMessage, type MessageInbox, PAYLOAD_BYTES_MAX, type Reply, decodeBody, principalSubject } from '@sharedos/contracts';
+import { invariant } from '@sharedos/kernel';
+import { type Ports, refused } from './ports.ts';
+
+const PAGE = 50;
+const READ_MS = 4_000;
+
+/** Messages waiting for the caller, oldest first. They stay until they are acknowledged. */
+export const readInbox =
+  ({ bus }: Ports) =>
+  async ({ limit = PAGE, after = 0 }: MessageInbox, { namespaceId, principal }: Delivery): Promise<Reply<{ messages: InboxEntry[] }>> => {
+    invariant(principal !== undefined, 'an inbox is read by its principal');
+    const inbox = principalSubject('inbox', namespaceId, principal);
+    const stored = await readSubject(bus, 'MESSAGES', inbox, { timeoutMs: READ_MS, fromSequence: after + 1, limitMessages: limit });
+    if (!stored.ok) return refused('inbox_unavailable', 'the inbox did not answer in time; try again', true);
+    const messages = stored.value.flatMap(({ data, sequence }) => {
+      const message = decodeBody(InboxMessage, data, PAYLOAD_BYTES_MAX);
+      return message.ok ? [{ sequence, message: message.value }] : [];
+    });
+    return { ok: true, value: { messages } };
+  };

@@ -1,0 +1,27 @@
+import { type Route, route } from '@sharedos/bus';
+import {
+  ExecutionControl,
+  ExecutionControlReply,
+  TurnCancel,
+  TurnCancelReply,
+  TurnGet,
+  TurnGetReply,
+  TurnList,
+  TurnListReply,
+} from '@sharedos/contracts';
+import { cancelTurn } from './cancel-turn.ts';
+import { controlExecution } from './control-execution.ts';
+import type { Ports } from './ports.ts';
+import { getTurn, listTurns } from './read-turns.ts';
+import { takeTurn } from './take-turn.ts';
+
+/** All that the tool-executor does, on one screen: it takes turns from the queue, and answers for them. */
+export const composeToolExecutor = (ports: Ports): { readonly take: ReturnType<typeof takeTurn>; readonly routes: readonly Route[] } => ({
+  take: takeTurn(ports),
+  routes: [
+    route('turn.cancel', { request: TurnCancel, reply: TurnCancelReply, handle: cancelTurn(ports) }),
+    route('turn.get', { request: TurnGet, reply: TurnGetReply, handle: getTurn(ports) }),
+    route('turn.list', { request: TurnList, reply: TurnListReply, handle: listTurns(ports) }),
+    route('execution.control', { request: ExecutionControl, reply: ExecutionControlReply, handle: controlExecution(ports) }),
+  ],
+});

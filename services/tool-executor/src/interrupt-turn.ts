@@ -1,0 +1,68 @@
+import {
+  type ClaimedRecord,
+  type EndedRecord,
+  type ExecutionResult,
+  PROTOCOL_VERSION,
+  type Result,
+  err,
+  ok,
+  timestampOf,
+} from '@sharedos/contracts';
+import { foldExecution, toolInvoked, turnEnded } from '@sharedos/kernel';
+import type { OperationHistory, OperationKey } from '@sharedos/ledger';
+import type { AcceptedRequest } from './accept-request.ts';
+import type { Ports } from './ports.ts';
+
+/**
+ * Ends a turn whose owner is silent, or that nobody will run. It is never run again: what its open calls did is unknown, and
+ * that is what is recorded.
+ *
+ * The write itself is the fence. It succeeds only at the revision that was read, and after it the old owner can write nothing.
+ *
+ * @returns `moved` when somebody wrote in between: read again.
+ */
+export const interruptTurn = async (
+  { ledger, clock, ids }: Pick<Ports, 'ledger' | 'clock' | 'ids'>,
+  key: OperationKey,
+  history: OperationHistory,
+  { context, request }: AcceptedRequest,
+  by: 'recovery' | 'cancel',
+): Promise<Result<EndedRecord, 'moved'>> => {
+  const { claimed, openCalls } = foldExecution(history.records);
+  const at = clock();
+  const turnId = claimed?.turnId;
+  const mark = () => ({ id: ids(), at, context, place: turnId === undefined ? {} : { turnId } });
+  const opened = history.records.find((record) => record.type === 'opened');
+  const tools = toolsOf(history);
+  const record: EndedRecord = {
+    type: 'ended',
+    at: timestampOf(at),
+    by,
+    ...(opened === undefined ? {} : { revision: opened.revision }),
+    result: cancelledResult(request.executionId, request.message.traceId, claimed, timestampOf(at)),
+    audit: [
+      ...openCalls.map((callId) =>
+        toolInvoked(mark(), { operationId: callId, tool: tools.get(callId) ?? 'unknown', outcome: 'failed', reason: 'operation_aborted', source: 'kernel' }),
+      ),
+      turnEnded(mark(), { executionId: request.executionId, status: 'cancelled', code: 'turn_cancelled', endedBy: 'envelope' }),
+    ],
+  };
+  const written = await ledger.resume(key, history).append(record);
+  return written.ok ? ok(record) : err('moved');
+};
+
+/** An interrupted turn may have done anything that it was allowed to, so trying again is not offered. */
+const cancelledResult = (executionId: string, traceId: string, claimed: ClaimedRecord | undefined, at: string): ExecutionResult => ({
+  version: PROTOCOL_VERSION,
+  status: 'cancelled',
+  executionId,
+  traceId,
+  events: [],
+  startedAt: claimed?.at ?? at,
+  completedAt: at,
+  error: { code: 'turn_cancelled', message: 'The turn was interrupted.', retryable: false },
+});
+
+/** Which tool each call was for, as its admission says. */
+const toolsOf = (history: OperationHistory): ReadonlyMap<string, string> =>
+  new Map(history.records.flatMap((record) => (record.type === 'admitted' && record.tool !== undefined ? [[record.callId, record.tool] as const] : [])));

@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import { AuthorityClient, runService, serveRoutes, workQueue } from '@sharedos/bus';
+import { jetStreamLedger } from '@sharedos/ledger';
+import { createEnvelope, scriptedRuntime } from '@sharedos/runtime';
+import { ToolRegistry, filesProvider, filesTools } from '@sharedos/tools';
+import { composeToolExecutor } from './compose.ts';
+import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
+import { RunningTurns } from './running-turns.ts';
+
+const REQUESTS_AT_ONCE = 64;
+
+await runService('tool-executor', executorSettings, async (settings, { bus, instance: name, clock, log, onDefect }) => {
+  // A restarted process must not be taken for the one that claimed a turn before it.
+  const instance = `${name}-${randomUUID().slice(0, 8)}`;
+  const registry = new ToolRegistry();
+  for (const tool of filesTools(filesProvider({ root: settings.SHAREDOS_FILES_ROOT }))) registry.register(tool);
+
+  const maxToolCalls = settings.SHAREDOS_MAX_TOOL_CALLS;
+  const defaults = {
+    maxSteps: settings.SHAREDOS_MAX_STEPS,
+    ...(maxToolCalls === undefined ? {} : { maxToolCalls }),
+    timeoutMs: settings.SHAREDOS_TURN_TIMEOUT_MS,
+    drainGraceMs: settings.SHAREDOS_DRAIN_GRACE_MS,
+  };
+  const ledger = jetStreamLedger(bus);
+  const running = new RunningTurns();
+  const service = composeToolExecutor({
+    bus,
+    authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
+    ledger,
+    registry,
+    envelope: createEnvelope({
+      runtime: scriptedRuntime(),
+      clock,
+      ids: randomUUID,
+      defaults,
+      onTurnError: (error, turn) => log('turn failed', { ...turn, error: error instanceof Error ? error.name : 'not an error' }),
+    }),
+    defaults,
+    running,
+    rules: { toolNamespaces: settings.SHAREDOS_TOOL_NAMESPACES, horizonMs: settings.SHAREDOS_HORIZON_MS, skewMs: CLOCK_SKEW_MS },
+    clock,
+    ids: randomUUID,
+    instance,
+    onProviderError: (error, at) => log('tool failed', { ...at, error: error instanceof Error ? error.name : 'not an error' }),
+    onDefect,
+  });
+
+  const served = await serveRoutes(bus, { service: 'tool-executor', version: '0.1.0', instance, routes: service.routes, concurrencyMax: REQUESTS_AT_ONCE, onDefect });
+  const queue = workQueue(bus, {
+    stream: 'TURNS',
+    consumer: 'tool-executor',
+    concurrency: settings.SHAREDOS_TURNS_AT_ONCE,
+    leaseMs: settings.SHAREDOS_TURN_LEASE_MS,
+    handle: service.take,
+    onDefect,
+    onTrouble: (reason) => log('queue trouble', { reason }),
+  });
+  return {
+    trouble: () => (queue.alive ? undefined : 'the queue of turns does not answer'),
+    // Turns begun are finished, or cancelled at the end of the grace; then the process still answers for them until it is gone.
+    stop: async (graceMs) => {
+      await queue.stop({ graceMs });
+      await served.stop({ graceMs: 1_000 });
+      await ledger.close();
+    },
+  };
+});

@@ -1,0 +1,28 @@
+import type { AuthorityClient, Bus } from '@sharedos/bus';
+import type { Instant } from '@sharedos/contracts';
+import type { Ledger } from '@sharedos/ledger';
+import type { Envelope } from '@sharedos/runtime';
+import type { ToolRegistry } from '@sharedos/tools';
+import type { AcceptanceRules } from './accept-request.ts';
+import type { RunningTurns } from './running-turns.ts';
+
+/** What the tool-executor runs on. */
+export interface Ports {
+  readonly bus: Bus;
+  readonly authority: AuthorityClient;
+  readonly ledger: Ledger;
+  readonly registry: ToolRegistry;
+  readonly envelope: Envelope;
+  /** The envelope's default limits; they are part of what makes two requests the same. */
+  readonly defaults: { readonly maxSteps: number; readonly maxToolCalls?: number; readonly timeoutMs: number; readonly drainGraceMs: number };
+  readonly running: RunningTurns;
+  readonly rules: AcceptanceRules;
+  readonly clock: () => Instant;
+  readonly ids: () => string;
+  /** This process, by a name that no later process has: whoever claims under it can be asked whether it still runs. */
+  readonly instance: string;
+  readonly onProviderError: (error: unknown, at: { readonly tool: string; readonly code: string; readonly traceId: string }) => void;
+  readonly onDefect: (error: unknown, where: string) => void;
+}
+
+export const refused = (code: string, message: string, retryable = false) => ({ ok: false, error: { code, message, retryable } }) as const;

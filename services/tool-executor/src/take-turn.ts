@@ -1,0 +1,187 @@
+import type { QueuedDelivery } from '@sharedos/bus';
+import { ExecutionControl, ExecutionControlReply, UsageDistrust, UsageDistrustReply, namespaceSubject, timestampOf } from '@sharedos/contracts';
+import { executionFingerprint, foldExecution, operationKeyHash, replayAnswer } from '@sharedos/kernel';
+import type { LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
+import { TurnLost, limitsInForce } from '@sharedos/runtime';
+import { SPAN, withSpan } from '@sharedos/telemetry';
+import { type AcceptedRequest, acceptRequest } from './accept-request.ts';
+import { interruptTurn } from './interrupt-turn.ts';
+import { LedgerTurn } from './ledger-turn.ts';
+import type { Ports } from './ports.ts';
+import { type Requester, answerOf, publishEvent, publishRefusal, publishResult } from './turn-answers.ts';
+import { TurnWrites } from './turn-writes.ts';
+
+const OWNER_ANSWER_MS = 2_000;
+const ASK_AGAIN_MS = 1_000;
+const DISTRUST_MS = 2_000;
+
+/**
+ * Takes one turn request from the queue: accept, claim, run, answer, acknowledge, in this order.
+ *
+ * Whatever is delivered again finds the claim. The same message: its owner is asked, and if it is silent the turn is interrupted,
+ * never run a second time. Another message of the same request: it is answered from the record, or by the owner when it is done.
+ *
+ * @see docs/architecture.md, "The work queue"
+ */
+export const takeTurn =
+  (ports: Ports) =>
+  async (delivery: QueuedDelivery): Promise<void> => {
+    const from = requesterOf(delivery);
+    if (from === undefined) return delivery.term('not the subject of a turn request');
+    const accepted = acceptRequest(delivery.data, from, ports.clock(), ports.rules);
+    if (!accepted.ok) {
+      const told = await publishRefusal(ports.bus, from, { sequence: delivery.sequence, ...accepted.error });
+      return told ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
+    }
+    const key = executionKey(from, accepted.value.request.executionId);
+    const fingerprint = fingerprintOf(ports, accepted.value);
+    const turnId = ports.ids();
+    const claimed = await withSpan(SPAN.ledgerClaim, {}, () =>
+      ports.ledger.claim(key, {
+        type: 'claimed',
+        at: timestampOf(ports.clock()),
+        ownerId: ports.instance,
+        turnId,
+        fingerprint,
+        requester: from.requester,
+        operationId: accepted.value.request.executionId,
+        traceId: accepted.value.context.traceId,
+        agent: accepted.value.request.agent,
+        requestSequence: delivery.sequence,
+      }),
+    );
+    if (claimed.ok) return runClaimed(ports, delivery, from, accepted.value, claimed.value, turnId);
+    switch (claimed.error.kind) {
+      case 'exists':
+        return replay(ports, delivery, from, accepted.value, key, fingerprint, claimed.error.history);
+      case 'full': {
+        const error = { code: 'ledger_full', message: 'no new turns are taken until there is room for their records', retryable: true };
+        const told = await publishRefusal(ports.bus, from, { sequence: delivery.sequence, executionId: accepted.value.request.executionId, error });
+        return told ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
+      }
+      default:
+        return delivery.nak(ASK_AGAIN_MS);
+    }
+  };
+
+export const requesterOf = ({ parsed }: Pick<QueuedDelivery, 'parsed'>): Requester | undefined =>
+  parsed?.verb === 'turn.request' && parsed.principal !== undefined && parsed.rest.length === 0
+    ? { namespaceId: parsed.namespaceId, requester: parsed.principal }
+    : undefined;
+
+export const executionKey = ({ namespaceId, requester }: Requester, executionId: string): OperationKey => ({
+  namespaceId,
+  kind: 'execution',
+  requester,
+  id: executionId,
+});
+
+export const fingerprintOf = ({ envelope, defaults }: Ports, { context, request }: AcceptedRequest): string => {
+  const { agent, message, tools, state, options, metadata } = request;
+  return executionFingerprint({ context, agent, message, tools, state, options, metadata, runtime: envelope.manifest, limits: { ...defaults } });
+};
+
+/** Owns the turn to its end: one terminal record, its answer published, then the request acknowledged. */
+const runClaimed = async (
+  ports: Ports,
+  delivery: QueuedDelivery,
+  from: Requester,
+  { request, context }: AcceptedRequest,
+  claim: LedgerClaim,
+  turnId: string,
+): Promise<void> => {
+  const { executionId, agent, message, state, options, metadata } = request;
+  const cancel = new AbortController();
+  const limits = limitsInForce(options, { ...ports.defaults });
+  const kernel = new LedgerTurn({ ...ports, distrust: distrustThrough(ports) }, new TurnWrites(ports.ledger, claim), {
+    turnId,
+    operation: operationKeyHash(from.namespaceId, 'execution', from.requester, executionId),
+    executionId,
+    validForMs: limits.timeoutMs + ports.defaults.drainGraceMs,
+  });
+  const wanted = request.tools;
+  const tools = ports.registry.list().map(({ definition }) => definition);
+  ports.running.begin({ turnId, cancel: () => cancel.abort() });
+  try {
+    const result = await ports.envelope.run(
+      {
+        version: request.version,
+        executionId,
+        agent,
+        context,
+        message,
+        tools: wanted === undefined ? tools : tools.filter(({ name }) => wanted.includes(name)),
+        ...(state === undefined ? {} : { state }),
+        ...(options === undefined ? {} : { options }),
+        ...(metadata === undefined ? {} : { metadata }),
+      },
+      {
+        kernel,
+        signal: AbortSignal.any([cancel.signal, delivery.signal]),
+        onEvent: (event) => publishEvent(ports.bus, from, event),
+      },
+    );
+    if (await publishResult(ports.bus, from, answerOf(result, kernel.revision))) await acknowledge(delivery);
+    else delivery.nak(ASK_AGAIN_MS);
+  } catch (error) {
+    // Another process ended this turn and answers for it, or will once this one is silent: nothing more is said from here.
+    if (!(error instanceof TurnLost)) throw error;
+    delivery.nak(ASK_AGAIN_MS);
+  } finally {
+    ports.running.end(turnId);
+  }
+};
+
+/** Answers a request that the ledger knows. */
+const replay = async (
+  ports: Ports,
+  delivery: QueuedDelivery,
+  from: Requester,
+  accepted: AcceptedRequest,
+  key: OperationKey,
+  fingerprint: string,
+  history: OperationHistory,
+): Promise<void> => {
+  const state = foldExecution(history.records);
+  const replayed = replayAnswer(state, { fingerprint, requestSequence: delivery.sequence });
+  switch (replayed.answer) {
+    case 'stored':
+      return (await publishResult(ports.bus, from, replayed.ended)) ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
+    case 'conflict': {
+      const { executionId } = accepted.request;
+      const error = { code: 'replay_conflict', message: 'this execution id was used for another request', retryable: false };
+      const told = await publishRefusal(ports.bus, from, { sequence: delivery.sequence, executionId, error });
+      return told ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
+    }
+    case 'duplicate_while_running':
+      return acknowledge(delivery);
+    case 'redelivery_of_running': {
+      if (await ownerLives(ports, from.namespaceId, replayed.claimed)) return delivery.nak(ASK_AGAIN_MS);
+      const interrupted = await interruptTurn(ports, key, history, accepted, 'recovery');
+      if (!interrupted.ok) return delivery.nak(0);
+      return (await publishResult(ports.bus, from, interrupted.value)) ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
+    }
+    case 'run':
+      return delivery.nak(ASK_AGAIN_MS);
+  }
+};
+
+/** Safety is the fence and not this answer: an owner that only seemed dead finds its next write refused. */
+const ownerLives = async ({ bus, running, instance }: Ports, namespaceId: string, { ownerId, turnId }: { ownerId: string; turnId: string }): Promise<boolean> => {
+  if (ownerId === instance) return running.has(turnId);
+  const subject = namespaceSubject('execution.control', namespaceId, ownerId);
+  const answer = await bus.request(subject, ExecutionControl, { turnId, ask: 'alive' }, ExecutionControlReply, { timeoutMs: OWNER_ANSWER_MS });
+  return answer.ok && answer.value.ok && answer.value.value.running;
+};
+
+const distrustThrough =
+  ({ bus }: Ports) =>
+  async (namespaceId: string, epoch: string): Promise<void> => {
+    await bus.request(namespaceSubject('usage.distrust', namespaceId), UsageDistrust, { epoch }, UsageDistrustReply, { timeoutMs: DISTRUST_MS });
+  };
+
+/** An acknowledgement that was lost brings the message again, and then it is answered from the record. */
+const acknowledge = async (delivery: QueuedDelivery): Promise<void> => {
+  await delivery.ack();
+};
+

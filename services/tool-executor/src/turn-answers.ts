@@ -1,0 +1,63 @@
+import { type Bus, backoffMs, pause } from '@sharedos/bus';
+import {
+  type Address,
+  type EndedRecord,
+  type ExecutionEvent,
+  type ExecutionResult,
+  type Revision,
+  TurnEvent,
+  TurnRefused,
+  TurnResult,
+  principalSubject,
+} from '@sharedos/contracts';
+import { invariant } from '@sharedos/kernel';
+
+export const STATE_HEADER = 'sharedos-turn-state';
+export const CODE_HEADER = 'sharedos-turn-code';
+
+const PUBLISH_MS = 5_000;
+const PUBLISH_DEADLINE_MS = 30_000;
+
+/** Who asked, and where the answers of its turns go: to that requester and nobody else. */
+export interface Requester {
+  readonly namespaceId: string;
+  readonly requester: Address;
+}
+
+/**
+ * Publishes the one answer of a turn, as stored, however often it is asked for. It is tried until the broker has it.
+ *
+ * @returns Whether the broker took it. If not, the request stays in the queue and is answered at its next delivery.
+ */
+export const publishResult = async (bus: Bus, { namespaceId, requester }: Requester, { result, revision }: Pick<EndedRecord, 'result' | 'revision'>): Promise<boolean> => {
+  invariant('executionId' in result, 'the end of a turn holds the result of a turn');
+  const body: TurnResult = { result, ...(revision === undefined ? {} : { revision }) };
+  const code = codeOf(result);
+  const headers = { [STATE_HEADER]: result.status, ...(code === undefined ? {} : { [CODE_HEADER]: code }) };
+  return stored(bus, principalSubject('turn.result', namespaceId, requester, result.executionId), { message: TurnResult, body }, headers);
+};
+
+/** Tells the requester that its request never became a turn. `sequence` is the place it had in the queue. */
+export const publishRefusal = (bus: Bus, { namespaceId, requester }: Requester, body: TurnRefused): Promise<boolean> =>
+  stored(bus, principalSubject('turn.refused', namespaceId, requester, String(body.sequence)), { message: TurnRefused, body }, {});
+
+/** Lets the requester watch. Not acknowledged: every event is in the result as well. */
+export const publishEvent = (bus: Bus, { namespaceId, requester }: Requester, event: ExecutionEvent): void => {
+  const subject = principalSubject('turn.event', namespaceId, requester, event.executionId);
+  bus.publish(subject, TurnEvent, event, { headers: { [STATE_HEADER]: 'running' } });
+};
+
+export const codeOf = (result: ExecutionResult): string | undefined => ('error' in result ? result.error?.code : undefined);
+
+export const answerOf = (result: ExecutionResult, revision: Revision | undefined): Pick<EndedRecord, 'result' | 'revision'> =>
+  revision === undefined ? { result } : { result, revision };
+
+const stored = async (bus: Bus, subject: string, content: Parameters<Bus['publishStored']>[1], headers: Record<string, string>): Promise<boolean> => {
+  const deadline = performance.now() + PUBLISH_DEADLINE_MS;
+  for (let attempt = 0; performance.now() < deadline; attempt += 1) {
+    const published = await bus.publishStored(subject, content, { timeoutMs: PUBLISH_MS, headers });
+    if (published.ok) return true;
+    await pause(backoffMs(attempt));
+  }
+  return false;
+};
