@@ -191,6 +191,19 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         expect(states[1]?.reason).toContain('ledger away');
       });
 
+      it('tries again after reading them broke down altogether', async () => {
+        let reads = 0;
+        const states: UsageState[] = [];
+        const spentUses = async (): Promise<Result<readonly SpentUse[], Unavailable>> => {
+          reads += 1;
+          if (reads === 1) throw new Error('broken reader');
+          return ok([spent(1, 'before')]);
+        };
+        const store = await opened({ spentUses, onState: (state) => states.push(state) });
+        expect(await store.count(grant)).toEqual(ok(1));
+        expect(states).toContainEqual({ state: 'closed', reason: 'broken reader' });
+      });
+
       it('goes on after the highest spent ordinal, fills the holes below first, and knows who spent what', async () => {
         const store = await opened({ spentUses: async () => ok([spent(4, 'd'), spent(1, 'a')]) });
         expect(await store.count(grant)).toEqual(ok(2));

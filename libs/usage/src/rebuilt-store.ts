@@ -74,11 +74,8 @@ export const rebuiltUsageStore = (connect: () => Promise<CounterSession>, option
       }
       closedBecause = 'another replica changed the counters during the rebuild';
     } catch (error) {
-      if (!(error instanceof SessionLost)) {
-        session?.close();
-        throw error;
-      }
-      closedBecause = error.message;
+      // Whatever it was, a loop that ended here would leave the counters closed for good.
+      closedBecause = error instanceof Error ? error.message : String(error);
     }
     session?.close();
     if (!stop.signal.aborted) tell({ state: 'closed', reason: closedBecause });
