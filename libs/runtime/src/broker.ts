@@ -3,7 +3,7 @@ import { ATTRIBUTE, SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
 import { z } from 'zod';
 import { contractValue, jsonBytes } from './contract-value.ts';
 import { BrokerClosed, BrokerLimit, ContractError } from './errors.ts';
-import { ANNOTATIONS_BYTES_MAX, RUNTIME_EVENTS_MAX, RUNTIME_EVENT_BYTES_MAX, type TurnLimits } from './limits.ts';
+import { ANNOTATIONS_BYTES_MAX, RUNTIME_EVENTS_BYTES_MAX, RUNTIME_EVENTS_MAX, RUNTIME_EVENT_BYTES_MAX, type TurnLimits } from './limits.ts';
 import type { Repeatability } from './repeatability.ts';
 import type { RuntimeHost } from './runtime.ts';
 import type { TurnEvents } from './turn-events.ts';
@@ -46,9 +46,9 @@ export const createBroker = (turn: {
   const { limits, offered, kernel, stop, events, repeatability, contextNow } = turn;
   const annotations = new Map<string, Json>();
   const inFlight = new Set<Promise<unknown>>();
-  const steps = new Set<number>();
   let calls = 0;
   let emitted = 0;
+  let emittedBytes = 0;
   let closed = false;
 
   const assertOpen = (): void => {
@@ -58,10 +58,8 @@ export const createBroker = (turn: {
 
   const refusalOf = (call: ToolCall, step: number | undefined): RefusalCode | undefined => {
     if (stop.draining.aborted) return 'turn_draining';
-    if (step !== undefined) {
-      if (step >= limits.maxSteps || (!steps.has(step) && steps.size >= limits.maxSteps)) return 'step_limit_exceeded';
-      steps.add(step);
-    }
+    // Steps are whole numbers from 0, so no more than `maxSteps` different ones are below it: this is also the count of them.
+    if (step !== undefined && step >= limits.maxSteps) return 'step_limit_exceeded';
     if (calls >= limits.maxToolCalls) return 'tool_call_limit_exceeded';
     // Counted before the name is looked at: guessing names must cost what calling costs.
     calls += 1;
@@ -136,8 +134,11 @@ export const createBroker = (turn: {
       const data = { runtime: turn.runtimeId, type: parsed.value.type, data: parsed.value.data };
       const bytes = jsonBytes(data);
       if (bytes > RUNTIME_EVENT_BYTES_MAX) throw new BrokerLimit(`an event is larger than ${RUNTIME_EVENT_BYTES_MAX} bytes`);
-      if (emitted >= RUNTIME_EVENTS_MAX || !events.reserve(1, bytes)) throw new BrokerLimit('the turn has told as many events as it may');
+      if (emitted >= RUNTIME_EVENTS_MAX || emittedBytes + bytes > RUNTIME_EVENTS_BYTES_MAX || !events.reserve(1, bytes)) {
+        throw new BrokerLimit('the turn has told as many events as it may');
+      }
       emitted += 1;
+      emittedBytes += bytes;
       events.record('runtime.event', data);
     },
     annotate: (key: string, value: Json) => {
@@ -167,8 +168,8 @@ export const createBroker = (turn: {
   };
 };
 
-/** Room that the answering event needs beyond the asking one: a status and a code. */
-const CODE_BYTES = 320;
+/** Room that the answering event needs beyond the asking one: a status and a code, half of it counted with each. */
+const CODE_BYTES = 32;
 
 const callAttributes = (executionId: string, call: ToolCall) => ({
   [ATTRIBUTE.executionId]: executionId,

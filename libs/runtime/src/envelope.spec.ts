@@ -1,7 +1,8 @@
+import { getEventListeners } from 'node:events';
 import { ExecutionResult, type ExecutionRequest } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { createEnvelope } from './envelope.ts';
-import { ContractError } from './errors.ts';
+import { ContractError, TurnStopped } from './errors.ts';
 import { registerRuntime } from './runtime.ts';
 import { standardLoop } from './standard-loop.ts';
 import {
@@ -327,6 +328,7 @@ describe('a turn, case by case (turns.md §17)', () => {
     await expect(kept?.invokeTool(aCall('late'))).rejects.toThrow('ended');
     expect(() => kept?.emit({ type: 'late', data: null })).toThrow('ended');
     expect(() => kept?.annotate('late', true)).not.toThrow();
+    expect(() => kept?.annotate('', true)).not.toThrow();
     expect(world.kernel.calls).toEqual([]);
     expect(result.events).toHaveLength(2);
     expect(result.metadata).not.toHaveProperty('late');
@@ -373,6 +375,17 @@ describe('a turn, case by case (turns.md §17)', () => {
       await othersRun();
       caller.abort();
       expect(codeOf(await turn)).toBe('audit_unavailable');
+    });
+
+    it('aborts at once when there is no grace', async () => {
+      const world = aWorld({
+        runtime: runtimeOf(async (host) => {
+          await host.invokeTool(aCall('c1')).catch(() => undefined);
+          return never();
+        }),
+        kernel: { before: outage },
+      });
+      expect(codeOf(await world.run())).toBe('audit_unavailable');
     });
 
     it('drains for the grace, then stops a plugin that goes on', async () => {
@@ -653,6 +666,43 @@ describe('a cancel by the caller', () => {
     checkWhole(world, result);
     expect(result.status).toBe('cancelled');
     expect(reachedHandler).toBe(true);
+  });
+
+  it('leaves the broker open for a fact and closed for everything else until the turn has ended', async () => {
+    const caller = new AbortController();
+    const thrown: unknown[] = [];
+    const world = aWorld({
+      runtime: runtimeOf((host, _request, signal) => {
+        signal.addEventListener('abort', () => {
+          host.annotate('escalationAsked', { tool: 'sharedos.escalate', reason: 'r' });
+          expect(() => host.emit({ type: 'late', data: null })).toThrow(TurnStopped);
+          host.invokeTool(aCall('late')).catch((error: unknown) => thrown.push(error));
+        });
+        caller.abort();
+        return never();
+      }),
+    });
+    const result = await world.run(aRequest(), { signal: caller.signal });
+    expect(result).toMatchObject({ status: 'cancelled', metadata: { escalationAsked: { reason: 'r' } } });
+    expect(types(result.events)).toEqual(['turn.started', 'turn.cancelled']);
+    expect(thrown).toEqual([expect.any(TurnStopped)]);
+    expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
+  });
+
+  it('by whoever watches a call being asked for stops it before the kernel hears of it', async () => {
+    const caller = new AbortController();
+    const world = aWorld({ runtime: runtimeOf((host) => host.invokeTool(aCall('c1'))) });
+    const onEvent = ({ type }: { readonly type: string }): void => {
+      if (type === 'tool.requested') caller.abort();
+    };
+    expect((await world.run(aRequest(), { signal: caller.signal, onEvent })).status).toBe('cancelled');
+    expect(world.kernel.calls).toEqual([]);
+  });
+
+  it('does not stay listened to after the turn', async () => {
+    const caller = new AbortController();
+    await aWorld({ runtime: completing }).run(aRequest(), { signal: caller.signal });
+    expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
   });
 
   it('that comes while authority is opened spends no admission', async () => {

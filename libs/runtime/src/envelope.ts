@@ -4,7 +4,6 @@ import {
   type ExecutionEvent,
   type ExecutionResult,
   type Instant,
-  RESULT_BYTES_MAX,
   type RuntimeManifest,
   RuntimeTurnOutcome,
   timestampOf,
@@ -18,7 +17,7 @@ import { type Ending, endFacts, errorOf, resultOf, terminalEvent } from './endin
 import { ContractError } from './errors.ts';
 import { ESCALATE_TOOL } from './escalate-tool.ts';
 import { type Lease, createLease } from './lease.ts';
-import { EnvelopeDefaults, limitsInForce } from './limits.ts';
+import { EnvelopeDefaults, limitsInForce, outcomeBytesMax } from './limits.ts';
 import { type Repeatability, createRepeatability } from './repeatability.ts';
 import { type Runtime, registerRuntime } from './runtime.ts';
 import { runtimeRequest } from './runtime-request.ts';
@@ -211,7 +210,7 @@ const work = async (turn: Turn, stop: TurnStop, lease: Lease): Promise<Ending> =
   events.record('turn.started', { agent: request.agent, visibleTools: [...offered], runtime: { id, version, protocolVersion } });
   const signal = AbortSignal.any([stop.signal]);
   const outcome = contractValue(RuntimeTurnOutcome, await stop.until((async () => fixed.runtime.run(sanitised, broker.host, signal))()));
-  if (!outcome.ok || jsonBytes(outcome.value) > RESULT_BYTES_MAX) {
+  if (!outcome.ok || jsonBytes(outcome.value) > outcomeBytesMax(events.reservedBytes)) {
     return { status: 'failed', source: 'envelope', error: errorOf('invalid_runtime_outcome') };
   }
   return endingOfOutcome(turn, stop, outcome.value, offered);

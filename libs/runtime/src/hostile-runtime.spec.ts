@@ -281,7 +281,8 @@ describe('a plugin that floods', () => {
     });
     const result = await world.run();
     expect(result.status).toBe('succeeded');
-    expect(result.events.length).toBeLessThanOrEqual(10_002);
+    expect(result).toMatchObject({ output: 10_000 });
+    expect(result.events).toHaveLength(10_002);
     expect(result.events.at(-1)).toMatchObject({ type: 'turn.completed', sequence: result.events.length - 1 });
     expect(Buffer.byteLength(JSON.stringify(result))).toBeLessThan(4 * 1024 * 1024);
   });
@@ -322,8 +323,21 @@ describe('a plugin that floods', () => {
     });
     const result = await world.run();
     expect(result.status).toBe('succeeded');
-    expect(refused).toBeGreaterThan(1_000);
-    expect(Buffer.byteLength(JSON.stringify(result))).toBeLessThan(4 * 1024 * 1024);
+    expect(refused).toBeGreaterThan(10_000);
+    expect(Buffer.byteLength(JSON.stringify(result))).toBeLessThan(8 * 1024 * 1024);
+  });
+
+  it('with ten thousand calls that it was given makes them all, and only its output must be smaller', async () => {
+    const world = aWorld({
+      runtime: runtimeOf(async (host) => {
+        for (let call = 0; call < 10_000; call += 1) await host.invokeTool(aCall(`c${call}`));
+        return { type: 'complete', output: 'x'.repeat(3 * 1024 * 1024) };
+      }),
+    });
+    const result = await world.run(aRequest({ options: { maxToolCalls: 10_000 } }));
+    expect(result).toMatchObject({ error: { code: 'invalid_runtime_outcome' } });
+    expect(result.events).toHaveLength(20_002);
+    expect(Buffer.byteLength(JSON.stringify(result))).toBeLessThan(6.5 * 1024 * 1024);
   });
 
   it.each<[string, unknown]>([

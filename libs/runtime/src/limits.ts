@@ -1,4 +1,4 @@
-import type { ExecutionOptions } from '@sharedos/contracts';
+import { type ExecutionOptions, PAYLOAD_BYTES_MAX, RESULT_BYTES_MAX } from '@sharedos/contracts';
 import { z } from 'zod';
 
 /**
@@ -30,12 +30,19 @@ export const limitsInForce = (options: ExecutionOptions | undefined, defaults: z
   });
 };
 
-/** Events a runtime may emit in one turn, and the size of the data of each. */
+/** Events a runtime may emit in one turn, the size of the data of each, and of all together. */
 export const RUNTIME_EVENTS_MAX = 10_000;
 export const RUNTIME_EVENT_BYTES_MAX = 64 * 1024;
+export const RUNTIME_EVENTS_BYTES_MAX = 2 * 1024 * 1024;
 /**
- * All events of a turn together, of tools and of the runtime. With the largest outcome and the annotations the result still
- * fits into one message of the bus (8 MiB).
+ * All events of a turn together, of tools and of the runtime: room for the ten thousand calls that a turn may be given. Past it
+ * the broker takes nothing more, refused calls included: they are free of the call budget and must not be free of every bound.
  */
-export const EVENTS_BYTES_MAX = 3 * 1024 * 1024;
+export const EVENTS_BYTES_MAX = 6 * 1024 * 1024;
 export const ANNOTATIONS_BYTES_MAX = 64 * 1024;
+
+/** What a result and the record that holds it need beside events and outcome. */
+const MARGIN_BYTES = 512 * 1024;
+
+/** Largest outcome of a turn that has told so many bytes of events: the whole result is one message of the bus. */
+export const outcomeBytesMax = (eventBytes: number): number => Math.min(RESULT_BYTES_MAX, PAYLOAD_BYTES_MAX - MARGIN_BYTES - eventBytes);

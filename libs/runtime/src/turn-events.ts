@@ -5,6 +5,8 @@ import { EVENTS_BYTES_MAX } from './limits.ts';
 /** The events of one turn: numbered from 0 without gaps, frozen, bounded in bytes. @see spec/turns.md §11 */
 export interface TurnEvents {
   readonly recorded: readonly ExecutionEvent[];
+  /** Bytes for which room was taken so far. */
+  readonly reservedBytes: number;
   /** Takes room for so many events with data of `bytes` each; false when the turn has said as much as it may. */
   reserve(count: number, bytes: number): boolean;
   /** Adds an event and tells the observer. */
@@ -13,6 +15,9 @@ export interface TurnEvents {
   append(type: string, data: Json): ExecutionEvent;
   tell(event: ExecutionEvent): void;
 }
+
+/** An event without its data, its execution and its trace: the keys, the two times and an id of the usual length. */
+const FRAME_BYTES = 192;
 
 export const createTurnEvents = (options: {
   readonly executionId: string;
@@ -43,10 +48,13 @@ export const createTurnEvents = (options: {
     // An observer watches; whether it throws now or rejects later, the turn goes on.
     void (async () => onEvent?.(event))().catch(() => undefined);
   };
-  const overhead = jsonBytes(executionId) + jsonBytes(traceId) + 512;
+  const overhead = jsonBytes(executionId) + jsonBytes(traceId) + FRAME_BYTES;
 
   return {
     recorded,
+    get reservedBytes() {
+      return reserved;
+    },
     reserve: (count, bytes) => {
       const needed = count * (bytes + overhead);
       if (reserved + needed > EVENTS_BYTES_MAX) return false;
