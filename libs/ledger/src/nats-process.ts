@@ -69,10 +69,18 @@ export const startNats = async (): Promise<NatsProcess> => {
     await ended;
   };
 
+  const stop = async (): Promise<void> => {
+    await kill();
+    await rm(folder, { recursive: true, force: true });
+  };
+
   const servers = `nats://127.0.0.1:${port}`;
   await start();
   const provisioned = await provision({ servers, user: PROVISIONER, pass: PASSWORD });
-  if (!provisioned.ok) throw new Error(describeProvisionRefusal(provisioned.error));
+  if (!provisioned.ok) {
+    await stop();
+    throw new Error(describeProvisionRefusal(provisioned.error));
+  }
 
   return {
     connect: (user) => connectBus({ servers, user, pass: PASSWORD, name: `test ${user}`, inboxPrefix: serviceInboxPrefix(user) }),
@@ -81,10 +89,7 @@ export const startNats = async (): Promise<NatsProcess> => {
       await kill();
       await start();
     },
-    stop: async () => {
-      await kill();
-      await rm(folder, { recursive: true, force: true });
-    },
+    stop,
   };
 };
 
