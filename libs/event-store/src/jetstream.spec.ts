@@ -8,7 +8,7 @@ import type { EventStore, Position, StreamId } from './event-store.ts';
 import { type JetStreamEventStoreOptions, jetStreamEventStore } from './jetstream.ts';
 import { type NatsServerUnderTest, logStream, makeLogStream, startNatsServer } from './nats-server-under-test.ts';
 
-const TIMEOUT_MS = 600;
+const TIMEOUT_MS = 1_500;
 const WAIT_MS = 8_000;
 /** A store whose connection is lost answers at once, so trying again needs a pace. */
 const RETRY_MS = 10;
@@ -208,6 +208,27 @@ describe('the log on JetStream', () => {
     for (let revision = 0; revision < 3; revision += 1) await store.append(stream, revision, [eventOf()]);
     await (await admin.jetstreamManager()).streams.deleteMessage('LOG', 2);
     expect(await store.read(stream)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    await store.close();
+  });
+
+  it('ends a subscription whose listener throws, as not alive, and hands the defect on', async () => {
+    await remake();
+    const defect = Promise.withResolvers<unknown>();
+    const store = opened(await openOn(bus, { onDefect: defect.resolve }));
+    await appendMany(store, 3);
+    let told = 0;
+    const alive: boolean[] = [];
+    store.subscribe(0, {
+      event: () => {
+        told += 1;
+        throw new Error('a listener broke');
+      },
+      parked: () => undefined,
+      reached: () => undefined,
+      alive: (isAlive) => void alive.push(isAlive),
+    });
+    expect(await defect.promise).toEqual(new Error('a listener broke'));
+    expect([told, alive]).toEqual([1, [true, false]]);
     await store.close();
   });
 
