@@ -33,7 +33,10 @@ export type Asking<T> = Generator<Ask, T, Answer>;
 
 export function* askUse(ask: Omit<UseAsk, 'ask'>): Asking<UseAnswer> {
   const answer = yield { ask: 'use', ...ask };
-  invariant(answer === 'granted' || answer === 'exhausted' || answer === 'unavailable' || answer === 'missing_port', 'a use is answered as one');
+  invariant(
+    answer === 'granted' || answer === 'exhausted' || answer === 'unavailable' || answer === 'missing_port',
+    'a use is answered as one',
+  );
   return answer;
 }
 
@@ -81,4 +84,3 @@ export const decideWith = async <T>(rule: Asking<T>, world: AsyncWorld): Promise
   }
   return step.value;
 };
-

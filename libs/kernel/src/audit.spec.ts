@@ -56,7 +56,13 @@ describe('the record of a load', () => {
       type: 'authority.resolved',
       outcome: 'failed',
       reason: 'authority_unavailable',
-      metadata: { failClosed: true, authority: 'grant_scope_mismatch', rejectedGrants: [detail], hostCeiling: 'installed', hostPolicy: 'unavailable' },
+      metadata: {
+        failClosed: true,
+        authority: 'grant_scope_mismatch',
+        rejectedGrants: [detail],
+        hostCeiling: 'installed',
+        hostPolicy: 'unavailable',
+      },
     });
   });
 });
@@ -64,7 +70,17 @@ describe('the record of a load', () => {
 describe('the record of a decision', () => {
   const hash = authorityOf([g]).snapshot.hash;
   it('names the grant that allowed, and does not explain', () =>
-    expect(recorded(authorizationChecked(mark, { request: work, decided: decided([g], work), consume: true, authorityHash: hash, operationId: 'call-1' }))).toEqual({
+    expect(
+      recorded(
+        authorizationChecked(mark, {
+          request: work,
+          decided: decided([g], work),
+          consume: true,
+          authorityHash: hash,
+          operationId: 'call-1',
+        }),
+      ),
+    ).toEqual({
       ...base,
       type: 'authorization.checked',
       outcome: 'allowed',
@@ -77,18 +93,26 @@ describe('the record of a decision', () => {
     }));
   it('says that a use was taken only when one was', () => {
     const bounded = decided([grantOf('g', { maxUses: 1 })], work, CONSUME);
-    expect(authorizationChecked(mark, { request: work, decided: bounded, consume: true }).metadata).toEqual({ consumed: true, usageTaken: true });
+    expect(authorizationChecked(mark, { request: work, decided: bounded, consume: true }).metadata).toEqual({
+      consumed: true,
+      usageTaken: true,
+    });
     const spent = decided([grantOf('g', { maxUses: 1 })], work, { ...CONSUME, world: worldOf({ uses: { g: 1 } }).world });
     expect(authorizationChecked(mark, { request: work, decided: spent, consume: true }).metadata).not.toHaveProperty('usageTaken');
   });
   it('explains a denial', () =>
-    expect(recorded(authorizationChecked(mark, { request: read(['X']), decided: decided([g], read(['X'])), consume: false }))).toMatchObject({
+    expect(
+      recorded(authorizationChecked(mark, { request: read(['X']), decided: decided([g], read(['X'])), consume: false })),
+    ).toMatchObject({
       outcome: 'denied',
       reason: 'no_matching_grant',
       metadata: { consumed: false, grantsResolved: 1, rejectedGrants: [{ grantId: 'g', reason: 'capability' }] },
     }));
   it('marks an outage, and what was missing', () =>
-    expect(authorizationChecked(mark, { request: work, decided: decided([grantOf('g', { maxUses: 1 })], work, { world: {} }), consume: false }).metadata).toEqual({
+    expect(
+      authorizationChecked(mark, { request: work, decided: decided([grantOf('g', { maxUses: 1 })], work, { world: {} }), consume: false })
+        .metadata,
+    ).toEqual({
       consumed: false,
       failClosed: true,
       grantsResolved: 1,
@@ -96,7 +120,11 @@ describe('the record of a decision', () => {
       missingDependency: 'usageStore',
     }));
   it('has no hash where there was no authority', () =>
-    expect(recorded(authorizationChecked(mark, { request: work, decided: decidedWithoutAuthority({ code: 'grant_source_failed' }), consume: false }))).toEqual({
+    expect(
+      recorded(
+        authorizationChecked(mark, { request: work, decided: decidedWithoutAuthority({ code: 'grant_source_failed' }), consume: false }),
+      ),
+    ).toEqual({
       ...base,
       type: 'authorization.checked',
       outcome: 'denied',
@@ -105,7 +133,7 @@ describe('the record of a decision', () => {
       reason: 'authority_unavailable',
       metadata: { authority: { code: 'grant_source_failed' }, consumed: false, failClosed: true },
     }));
-  it('keeps what policy said, except where it speaks in the kernel\'s place', () => {
+  it("keeps what policy said, except where it speaks in the kernel's place", () => {
     const metadata = { rule: 'freeze', consumed: true, failClosed: true, usageTaken: true, revision: 'x@9', grantsResolved: 99 };
     const refused = decided([g], work, { ceiling: () => ({ allowed: false, metadata }) });
     expect(recorded(authorizationChecked(mark, { request: work, decided: refused, consume: false }))).toMatchObject({
@@ -113,18 +141,29 @@ describe('the record of a decision', () => {
       grantId: 'g',
       metadata: { rule: 'freeze', consumed: false, grantsResolved: 1, rejectedGrants: [] },
     });
-    expect(Object.keys(authorizationChecked(mark, { request: work, decided: refused, consume: false }).metadata ?? {}).sort()).toEqual(
-      ['consumed', 'grantsResolved', 'rejectedGrants', 'rule'],
-    );
+    expect(Object.keys(authorizationChecked(mark, { request: work, decided: refused, consume: false }).metadata ?? {}).sort()).toEqual([
+      'consumed',
+      'grantsResolved',
+      'rejectedGrants',
+      'rule',
+    ]);
   });
   it('says where in history it stands', () => {
     const place = { revision: 'log@7', turnId: 'turn-1', order: 3, usage: { g: 1 } };
-    expect(recorded(authorizationChecked({ ...mark, place }, { request: work, decided: decided([g], work), consume: true })).metadata).toEqual({ consumed: true, ...place });
+    expect(
+      recorded(authorizationChecked({ ...mark, place }, { request: work, decided: decided([g], work), consume: true })).metadata,
+    ).toEqual({ consumed: true, ...place });
   });
 });
 
 describe('the record of a listing', () => {
-  const listing = { enabledNamespaces: ['files'], authorityHash: catalogHash([]), catalogHash: catalogHash([]), withheldCount: 2, withheldByOutage: false };
+  const listing = {
+    enabledNamespaces: ['files'],
+    authorityHash: catalogHash([]),
+    catalogHash: catalogHash([]),
+    withheldCount: 2,
+    withheldByOutage: false,
+  };
   it('counts what was withheld, and names no tool', () =>
     expect(recorded(toolCatalogListed(mark, { ...listing, hostPolicyVersion: 'v1' }))).toEqual({
       ...base,
@@ -133,14 +172,22 @@ describe('the record of a listing', () => {
       authorityHash: catalogHash([]),
       metadata: { catalogHash: catalogHash([]), enabledNamespaces: ['files'], hostPolicyVersion: 'v1', withheldCount: 2, source: 'kernel' },
     }));
-  it('is marked when an outage withheld some', () => expect(toolCatalogListed(mark, { ...listing, withheldByOutage: true }).metadata).toMatchObject({ failClosed: true }));
+  it('is marked when an outage withheld some', () =>
+    expect(toolCatalogListed(mark, { ...listing, withheldByOutage: true }).metadata).toMatchObject({ failClosed: true }));
   it('is a denial without authority', () =>
     expect(recorded(toolCatalogListed(mark, { enabledNamespaces: [], failure: { code: 'grant_limit_exceeded' } }))).toEqual({
       ...base,
       type: 'tool.catalog.listed',
       outcome: 'denied',
       reason: 'authority_unavailable',
-      metadata: { catalogHash: catalogHash([]), enabledNamespaces: [], withheldCount: 0, failClosed: true, authority: 'grant_limit_exceeded', source: 'kernel' },
+      metadata: {
+        catalogHash: catalogHash([]),
+        enabledNamespaces: [],
+        withheldCount: 0,
+        failClosed: true,
+        authority: 'grant_limit_exceeded',
+        source: 'kernel',
+      },
     }));
 });
 
@@ -158,15 +205,23 @@ describe('the record of a call', () => {
       grantId: 'g',
       metadata: { source: 'kernel', catalogHash: catalogHash([]) },
     }));
-  it('keeps the cause that the caller\'s code hides, and is marked by that code alone', () =>
-    expect(toolInvoked(mark, { ...call, outcome: 'denied', reason: 'tool_unavailable', cause: 'usage_store_unavailable' }).metadata).toEqual({
+  it("keeps the cause that the caller's code hides, and is marked by that code alone", () =>
+    expect(
+      toolInvoked(mark, { ...call, outcome: 'denied', reason: 'tool_unavailable', cause: 'usage_store_unavailable' }).metadata,
+    ).toEqual({
       source: 'kernel',
       cause: 'usage_store_unavailable',
     }));
   it('is marked when the caller heard of an outage', () =>
-    expect(toolInvoked(mark, { ...call, outcome: 'denied', reason: 'usage_store_unavailable' }).metadata).toEqual({ source: 'kernel', failClosed: true }));
+    expect(toolInvoked(mark, { ...call, outcome: 'denied', reason: 'usage_store_unavailable' }).metadata).toEqual({
+      source: 'kernel',
+      failClosed: true,
+    }));
   it('may be of a refusal by the envelope', () =>
-    expect(recorded(toolInvoked(mark, { ...call, source: 'envelope', outcome: 'denied', reason: 'tool_unavailable', cause: 'not_offered' })).metadata).toEqual({
+    expect(
+      recorded(toolInvoked(mark, { ...call, source: 'envelope', outcome: 'denied', reason: 'tool_unavailable', cause: 'not_offered' }))
+        .metadata,
+    ).toEqual({
       source: 'envelope',
       cause: 'not_offered',
     }));
@@ -215,10 +270,30 @@ describe('the record of a message, an escalation and an end', () => {
 });
 
 describe('the record of an act of management', () => {
-  const act = { id: 'audit-1', at: NOW, namespaceId: 'w1', principal: alice, traceId: 'trace-1', command: 'grant.revoke', commandId: 'cmd-1', grantId: 'g' };
+  const act = {
+    id: 'audit-1',
+    at: NOW,
+    namespaceId: 'w1',
+    principal: alice,
+    traceId: 'trace-1',
+    command: 'grant.revoke',
+    commandId: 'cmd-1',
+    grantId: 'g',
+  };
   const own = { ...base, actor: alice, purpose: 'sharedos.admin', action: 'grant.revoke', operationId: 'cmd-1', grantId: 'g' };
   it('is of its principal, for itself', () =>
-    expect(recorded(adminChanged({ ...act, place: { revision: 'log@7' } }))).toEqual({ ...own, type: 'admin.changed', outcome: 'succeeded', metadata: { revision: 'log@7' } }));
+    expect(recorded(adminChanged({ ...act, place: { revision: 'log@7' } }))).toEqual({
+      ...own,
+      type: 'admin.changed',
+      outcome: 'succeeded',
+      metadata: { revision: 'log@7' },
+    }));
   it('says why it was refused', () =>
-    expect(recorded(adminRefused(act, 'not_the_issuer'))).toEqual({ ...own, type: 'admin.refused', outcome: 'denied', reason: 'not_the_issuer', metadata: {} }));
+    expect(recorded(adminRefused(act, 'not_the_issuer'))).toEqual({
+      ...own,
+      type: 'admin.refused',
+      outcome: 'denied',
+      reason: 'not_the_issuer',
+      metadata: {},
+    }));
 });

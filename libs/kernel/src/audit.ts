@@ -43,7 +43,13 @@ export interface AuditPlace {
 type Own = Omit<Partial<AuditEvent>, 'id' | 'at' | 'metadata' | 'type' | 'outcome'>;
 
 /** Members set to `undefined` are left out: no record may hold one. */
-const record = ({ id, at, context, place }: AuditMark, type: AuditType, outcome: AuditOutcome, own: Undefinable<Own>, metadata: Facts): AuditEvent => {
+const record = (
+  { id, at, context, place }: AuditMark,
+  type: AuditType,
+  outcome: AuditOutcome,
+  own: Undefinable<Own>,
+  metadata: Facts,
+): AuditEvent => {
   const { namespaceId, actor, authority, owner, purpose, traceId } = context;
   return stated({
     version: PROTOCOL_VERSION,
@@ -68,7 +74,8 @@ type Facts = Readonly<Record<string, Json | undefined>>;
 const stated = (facts: Readonly<Record<string, unknown>>): JsonObj =>
   Object.fromEntries(Object.entries(facts).filter(([, fact]) => fact !== undefined)) as JsonObj;
 
-const failClosed = (code: string | undefined): true | undefined => (code !== undefined && INFRASTRUCTURE_CODES.has(code) ? true : undefined);
+const failClosed = (code: string | undefined): true | undefined =>
+  code !== undefined && INFRASTRUCTURE_CODES.has(code) ? true : undefined;
 
 export interface HostPorts {
   readonly hostCeiling: 'installed' | 'absent';
@@ -89,7 +96,13 @@ export const authorityResolved = (
   }
   const { code, detail } = load.failure;
   const rejectedGrants = detail === undefined ? undefined : [detail];
-  return record(mark, 'authority.resolved', 'failed', { reason: 'authority_unavailable' }, { failClosed: true, authority: code, rejectedGrants, ...hostPorts(ports) });
+  return record(
+    mark,
+    'authority.resolved',
+    'failed',
+    { reason: 'authority_unavailable' },
+    { failClosed: true, authority: code, rejectedGrants, ...hostPorts(ports) },
+  );
 };
 
 /** Keys that the kernel states of a decision. A port's metadata may not speak in their place. */
@@ -157,23 +170,35 @@ export const toolCatalogListed = (
 ): AuditEvent => {
   const { enabledNamespaces } = listing;
   if ('failure' in listing) {
-    return record(mark, 'tool.catalog.listed', 'denied', { reason: 'authority_unavailable' }, {
-      catalogHash: catalogHash([]),
-      enabledNamespaces,
-      withheldCount: 0,
-      failClosed: true,
-      authority: listing.failure.code,
-      source: 'kernel',
-    });
+    return record(
+      mark,
+      'tool.catalog.listed',
+      'denied',
+      { reason: 'authority_unavailable' },
+      {
+        catalogHash: catalogHash([]),
+        enabledNamespaces,
+        withheldCount: 0,
+        failClosed: true,
+        authority: listing.failure.code,
+        source: 'kernel',
+      },
+    );
   }
-  return record(mark, 'tool.catalog.listed', 'succeeded', { authorityHash: listing.authorityHash }, {
-    catalogHash: listing.catalogHash,
-    enabledNamespaces,
-    hostPolicyVersion: listing.hostPolicyVersion,
-    withheldCount: listing.withheldCount,
-    failClosed: listing.withheldByOutage ? true : undefined,
-    source: 'kernel',
-  });
+  return record(
+    mark,
+    'tool.catalog.listed',
+    'succeeded',
+    { authorityHash: listing.authorityHash },
+    {
+      catalogHash: listing.catalogHash,
+      enabledNamespaces,
+      hostPolicyVersion: listing.hostPolicyVersion,
+      withheldCount: listing.withheldCount,
+      failClosed: listing.withheldByOutage ? true : undefined,
+      source: 'kernel',
+    },
+  );
 };
 
 /** How one call ended, in the code its caller heard. `cause` is what was really the matter, where that code hides it. */
@@ -245,7 +270,13 @@ export const turnEnded = (
   const { executionId, status, code, endedBy } = turn;
   const outcome = status === 'cancelled' ? 'failed' : status;
   const reason = status === 'cancelled' ? (code ?? 'turn_cancelled') : outcome === 'denied' || outcome === 'failed' ? code : undefined;
-  return record(mark, 'turn.ended', outcome, { operationId: executionId, reason }, { source: 'envelope', endedBy, failClosed: failClosed(reason) });
+  return record(
+    mark,
+    'turn.ended',
+    outcome,
+    { operationId: executionId, reason },
+    { source: 'envelope', endedBy, failClosed: failClosed(reason) },
+  );
 };
 
 /** An act of the management plane. Its principal acts for itself, over what is its own. */
@@ -272,5 +303,11 @@ export const adminRefused = (act: AdminAct, reason: string): AuditEvent => admin
 const adminRecord = (act: AdminAct, type: AuditType, outcome: AuditOutcome, reason: string | undefined): AuditEvent => {
   const { id, at, namespaceId, principal, traceId, command, commandId, grantId, place } = act;
   const context = { namespaceId, actor: principal, authority: principal, owner: principal, purpose: ADMIN_PURPOSE, traceId };
-  return record({ id, at, context, place }, type, outcome, { action: command, operationId: commandId, grantId, reason }, { failClosed: failClosed(reason) });
+  return record(
+    { id, at, context, place },
+    type,
+    outcome,
+    { action: command, operationId: commandId, grantId, reason },
+    { failClosed: failClosed(reason) },
+  );
 };

@@ -60,7 +60,11 @@ export interface LoadOptions {
  * @param material What the source returned, unread. A source that threw is `grant_source_failed`, for the caller to say.
  * @see spec/authorization.md §3
  */
-export const loadAuthority = (context: AccessContext, material: unknown, options: LoadOptions = {}): Result<ResolvedAuthority, AuthorityFailure> =>
+export const loadAuthority = (
+  context: AccessContext,
+  material: unknown,
+  options: LoadOptions = {},
+): Result<ResolvedAuthority, AuthorityFailure> =>
   Array.isArray(material) ? hold(context, material, parseGrant, options) : err({ code: 'invalid_grant_material' });
 
 /** The same for grants that were read before, by a service's own fold: they are not read again. */
@@ -98,7 +102,13 @@ const hold = <Material>(
     loadedAt: context.now,
   };
   const admittedAt = parsedContext.success ? instantOf(context.now) : undefined;
-  const held: Omit<ResolvedAuthority, typeof resolved> = { context, admittedAt, grants, snapshot, ...(policy === undefined ? {} : { policy }) };
+  const held: Omit<ResolvedAuthority, typeof resolved> = {
+    context,
+    admittedAt,
+    grants,
+    snapshot,
+    ...(policy === undefined ? {} : { policy }),
+  };
   return ok(held as ResolvedAuthority);
 };
 

@@ -26,14 +26,17 @@ describe('a published tool', () => {
       metadata: { namespace: 'files', source: 'sharedos' },
     }));
   it('states only the hints its definition states, and read-only always', () =>
-    expect(publishTool(tool('files.delete', { readWrite: 'write', annotations: { destructive: true, idempotent: false } })).annotations).toEqual({
+    expect(
+      publishTool(tool('files.delete', { readWrite: 'write', annotations: { destructive: true, idempotent: false } })).annotations,
+    ).toEqual({
       readOnlyHint: false,
       destructiveHint: true,
       idempotentHint: false,
     }));
   it('prefers a stated read-only to the class', () =>
     expect(publishTool(tool('x', { annotations: { readOnly: false } })).annotations?.readOnlyHint).toBe(false));
-  it('meets its contract', () => expect(PublishedTool.parse(publishTool(tool('x', { outputSchema: {} })))).toEqual(publishTool(tool('x', { outputSchema: {} }))));
+  it('meets its contract', () =>
+    expect(PublishedTool.parse(publishTool(tool('x', { outputSchema: {} })))).toEqual(publishTool(tool('x', { outputSchema: {} }))));
 });
 
 describe('a catalogue', () => {
@@ -44,10 +47,15 @@ describe('a catalogue', () => {
   it('has the same hash in another order and for another turn', () =>
     expect(publishToolCatalog('e-2', [tool('B'), tool('b'), tool('a.b')]).catalogHash).toBe(catalog.catalogHash));
   it('has the same hash whatever its tools require', () =>
-    expect(publishToolCatalog('e-1', [tool('a', { requiredCapability: read(['x']) })]).catalogHash).toBe(publishToolCatalog('e-1', [tool('a')]).catalogHash));
+    expect(publishToolCatalog('e-1', [tool('a', { requiredCapability: read(['x']) })]).catalogHash).toBe(
+      publishToolCatalog('e-1', [tool('a')]).catalogHash,
+    ));
   it('has another hash when a description changes', () =>
-    expect(publishToolCatalog('e-1', [tool('a', { description: 'Other.' })]).catalogHash).not.toBe(publishToolCatalog('e-1', [tool('a')]).catalogHash));
-  it('of nothing has the known hash', () => expect(catalogHash([])).toBe('4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945'));
+    expect(publishToolCatalog('e-1', [tool('a', { description: 'Other.' })]).catalogHash).not.toBe(
+      publishToolCatalog('e-1', [tool('a')]).catalogHash,
+    ));
+  it('of nothing has the known hash', () =>
+    expect(catalogHash([])).toBe('4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945'));
   it('with one name twice is a broken registry', () => expect(() => publishToolCatalog('e-1', [tool('a'), tool('a')])).toThrow(Defect));
 });
 

@@ -6,7 +6,16 @@ import { invariant } from './decider.ts';
  *
  * @see spec/contracts.md §4, "PublishedTool"
  */
-export const publishTool = ({ name, description, inputSchema, outputSchema, annotations, readWrite, namespace, source }: ToolDefinition): PublishedTool => ({
+export const publishTool = ({
+  name,
+  description,
+  inputSchema,
+  outputSchema,
+  annotations,
+  readWrite,
+  namespace,
+  source,
+}: ToolDefinition): PublishedTool => ({
   name,
   description,
   inputSchema,

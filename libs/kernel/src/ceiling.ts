@@ -5,7 +5,12 @@ import type { PolicyResolution } from './authority.ts';
  * The host's own ceiling over what grants allow. Synchronous, and it only narrows: it returns the decision it was given, or
  * refuses it. It sees copies, and the value of the policy source untouched.
  */
-export type HostCeiling = (allowed: AuthorizationDecision, request: CapabilityRequirement, context: AccessContext, policy?: unknown) => unknown;
+export type HostCeiling = (
+  allowed: AuthorizationDecision,
+  request: CapabilityRequirement,
+  context: AccessContext,
+  policy?: unknown,
+) => unknown;
 
 export type CeilingAnswer =
   | { readonly status: 'passed' }

@@ -55,7 +55,8 @@ export function* validateChain(presented: ParsedGrant, frame: ChainFrame, ancest
     const parent = answer.found;
     // A resolver that answers with another grant than asked for has not resolved anything.
     if (parent.grant.id !== parentGrantId) return { status: 'unverified', code: 'resolver_failed', grantId: id, chain };
-    const code = parentGrantId === presented.grant.id || chain.includes(parentGrantId) ? 'chain_cycle' : linkViolation(child, parent, frame);
+    const code =
+      parentGrantId === presented.grant.id || chain.includes(parentGrantId) ? 'chain_cycle' : linkViolation(child, parent, frame);
     if (code !== undefined) return { status: 'invalid', code, grantId: parentGrantId, chain };
     chain.push(parentGrantId);
     child = parent;
@@ -78,7 +79,8 @@ const linkViolation = (child: ParsedGrant, parent: ParsedGrant, { context, admit
   if (depth < 1) return 'delegation_not_permitted';
   if ((inner.constraints.delegationDepth ?? 0) > depth - 1) return 'delegation_depth_exceeded';
   if (outer.constraints.maxUses !== undefined) return 'bounded_parent_not_delegable';
-  if (!inner.capabilities.every((mine) => outer.capabilities.some((theirs) => capabilityIsWithin(mine, theirs, context)))) return 'capability_widened';
+  if (!inner.capabilities.every((mine) => outer.capabilities.some((theirs) => capabilityIsWithin(mine, theirs, context))))
+    return 'capability_widened';
   // A grant cannot act before it was issued, so a start left out is its issue. An end or purpose left out is a widening.
   const started = { ...inner.constraints, notBefore: inner.constraints.notBefore ?? inner.issuedAt };
   if (constraintEnvelopeViolation(started, outer.constraints) !== undefined) return 'constraints_widened';

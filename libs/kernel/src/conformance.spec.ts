@@ -13,12 +13,20 @@ import {
   type Result,
   err,
   instantOf,
-  ok,
   sameAddress,
   sameJson,
 } from '@sharedos/contracts';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type AncestorAnswer, type AncestorAsk, type Asking, type UseAnswer, type UseAsk, type World, decideSync, decideWith } from './asking.ts';
+import {
+  type AncestorAnswer,
+  type AncestorAsk,
+  type Asking,
+  type UseAnswer,
+  type UseAsk,
+  type World,
+  decideSync,
+  decideWith,
+} from './asking.ts';
 import { authorityResolved, authorizationChecked } from './audit.ts';
 import { type AuthorityFailure, type PolicyResolution, type ResolvedAuthority, loadAuthority } from './authority.ts';
 import type { HostCeiling } from './ceiling.ts';
@@ -40,7 +48,9 @@ type Step = { id: string; op: string; turn?: string; as?: Bag; input?: Bag };
 type Case = { id: string; title: string; profile?: string; world: Bag; steps: Step[]; expect: (Bag & { step: string })[] };
 
 const CASES = new URL('../../../test/conformance/cases/', import.meta.url);
-const files = readdirSync(CASES).filter((name) => name.endsWith('.json')).sort();
+const files = readdirSync(CASES)
+  .filter((name) => name.endsWith('.json'))
+  .sort();
 const cases = files.flatMap((name) => (JSON.parse(readFileSync(new URL(name, CASES), 'utf8')) as { cases: Case[] }).cases);
 
 const OPS = new Set([
@@ -71,7 +81,10 @@ interface Observed {
 
 const grantsOf = ({ grants, grantsRepeat }: Bag): Bag[] => {
   const repeat = grantsRepeat as { count: number; template: Bag } | undefined;
-  const copies = Array.from({ length: repeat?.count ?? 0 }, (_, index) => ({ ...repeat?.template, id: `${String(repeat?.template['id'])}-${index}` }));
+  const copies = Array.from({ length: repeat?.count ?? 0 }, (_, index) => ({
+    ...repeat?.template,
+    id: `${String(repeat?.template['id'])}-${index}`,
+  }));
   return [...(grants as Bag[]), ...copies];
 };
 
@@ -123,7 +136,9 @@ class Stage {
     this.counts.grantLoads += 1;
     if (this.outages.has('grantSource')) return err({ code: 'grant_source_failed' });
     const asked = (grant: Bag): boolean =>
-      grant['namespaceId'] === context.namespaceId && sameJson(grant['subject'], context.actor) && sameJson(grant['issuer'], context.authority);
+      grant['namespaceId'] === context.namespaceId &&
+      sameJson(grant['subject'], context.actor) &&
+      sameJson(grant['issuer'], context.authority);
     const material = this.world['store'] === 'verbatim' ? this.grants : this.grants.filter(asked);
     return loadAuthority(context, structuredClone(material), policy === undefined ? {} : { policy });
   }
@@ -214,7 +229,9 @@ class Stage {
       case 'reach': {
         const { authority } = this.held(step, context);
         if (!authority.ok) return { status: 'unavailable', reasonCode: 'authority_unavailable' };
-        return { ...(await this.run(computeReach(authority.value, { now: instantOf(context.now) ?? NaN, verify: this.verifier }), this.ports)) };
+        return {
+          ...(await this.run(computeReach(authority.value, { now: instantOf(context.now) ?? NaN, verify: this.verifier }), this.ports)),
+        };
       }
       case 'derive':
         return this.derive(input);
@@ -225,11 +242,17 @@ class Stage {
         return { ...verdict, ...('grantId' in verdict ? { atGrant: verdict.grantId } : {}) };
       }
       case 'constraintViolation':
-        return { value: constraintEnvelopeViolation(input['inner'] as CapabilityConstraints, input['outer'] as CapabilityConstraints) ?? null };
+        return {
+          value: constraintEnvelopeViolation(input['inner'] as CapabilityConstraints, input['outer'] as CapabilityConstraints) ?? null,
+        };
       case 'constraintMeet':
         return { value: tightestConstraints(input['sets'] as CapabilityConstraints[]) ?? null };
       case 'capabilityWithin':
-        return { value: capabilityIsWithin(input['capability'] as Capability, input['ancestor'] as Capability, { owner: input['owner'] as Address }) };
+        return {
+          value: capabilityIsWithin(input['capability'] as Capability, input['ancestor'] as Capability, {
+            owner: input['owner'] as Address,
+          }),
+        };
       case 'mintRequest': {
         const minted = mintCapabilityRequest(context, input);
         return { request: minted.ok ? minted.value : null };
@@ -299,7 +322,13 @@ class Stage {
     const { authority } = this.held(step, context);
     const request = { resource, action } as CapabilityRequirement;
     const mode = step.op === 'discover' ? 'discover' : 'execute';
-    const options = { now: instantOf(context.now) ?? NaN, consume: consume === true, mode, verify: this.verifier, ceiling: this.ceiling } as const;
+    const options = {
+      now: instantOf(context.now) ?? NaN,
+      consume: consume === true,
+      mode,
+      verify: this.verifier,
+      ceiling: this.ceiling,
+    } as const;
     const decided: Decided = authority.ok
       ? await this.run(decide(authority.value, request, options), this.ports)
       : decidedWithoutAuthority(authority.error);
@@ -312,7 +341,8 @@ class Stage {
 
 /** A wanted object matches if each key it lists is there and matches; a wanted list must have the same length. */
 const matches = (wanted: unknown, found: unknown): boolean => {
-  if (Array.isArray(wanted)) return Array.isArray(found) && wanted.length === found.length && wanted.every((item, index) => matches(item, found[index]));
+  if (Array.isArray(wanted))
+    return Array.isArray(found) && wanted.length === found.length && wanted.every((item, index) => matches(item, found[index]));
   if (typeof wanted !== 'object' || wanted === null) return wanted === found;
   return typeof found === 'object' && found !== null && Object.entries(wanted).every(([key, value]) => matches(value, (found as Bag)[key]));
 };
@@ -412,20 +442,25 @@ const DRIVERS = {
 };
 
 describe.each(Object.entries(DRIVERS))('the conformance cases that ask for rules alone, driven by %s', (_, run) => {
-  it.each(cases.filter(isOurs).map((one) => [one.id, one.title, one] as const))('%s: %s', async (_id, _title, { world, steps, expect: wanted }) => {
-    const stage = new Stage(structuredClone(world), run);
-    const seen = new Map<string, Observed>();
-    const wrong: string[] = [];
-    for (const step of steps) {
-      seen.set(step.id, await stage.perform(step));
-      for (const { step: id, anyOf, ...fields } of wanted.filter(({ step: id }) => id === step.id)) {
-        const alternatives = (anyOf as Bag[] | undefined) ?? [fields];
-        const faults = alternatives.map((alternative) => ('throws' in alternative ? ['throws'] : violations(alternative, id, seen, stage)));
-        if (!faults.some((found) => found.length === 0)) wrong.push(...faults.flat());
+  it.each(cases.filter(isOurs).map((one) => [one.id, one.title, one] as const))(
+    '%s: %s',
+    async (_id, _title, { world, steps, expect: wanted }) => {
+      const stage = new Stage(structuredClone(world), run);
+      const seen = new Map<string, Observed>();
+      const wrong: string[] = [];
+      for (const step of steps) {
+        seen.set(step.id, await stage.perform(step));
+        for (const { step: id, anyOf, ...fields } of wanted.filter(({ step: id }) => id === step.id)) {
+          const alternatives = (anyOf as Bag[] | undefined) ?? [fields];
+          const faults = alternatives.map((alternative) =>
+            'throws' in alternative ? ['throws'] : violations(alternative, id, seen, stage),
+          );
+          if (!faults.some((found) => found.length === 0)) wrong.push(...faults.flat());
+        }
       }
-    }
-    expect(wrong).toEqual([]);
-  });
+      expect(wrong).toEqual([]);
+    },
+  );
 });
 
 describe('the runner', () => {

@@ -3,13 +3,17 @@ import { constraintEnvelopeViolation, tightestConstraints } from './constraints.
 import { at } from './testing/base-world.ts';
 
 describe('constraints escape an envelope', () => {
-  it('by a purpose it does not have', () => expect(constraintEnvelopeViolation({ purposes: ['a', 'b'] }, { purposes: ['a'] })).toBe('purposes'));
+  it('by a purpose it does not have', () =>
+    expect(constraintEnvelopeViolation({ purposes: ['a', 'b'] }, { purposes: ['a'] })).toBe('purposes'));
   it('by naming no purpose where it names some', () => expect(constraintEnvelopeViolation({}, { purposes: ['a'] })).toBe('purposes'));
-  it('by starting earlier', () => expect(constraintEnvelopeViolation({ notBefore: at('08:59:59') }, { notBefore: at('09:00:00') })).toBe('notBefore'));
+  it('by starting earlier', () =>
+    expect(constraintEnvelopeViolation({ notBefore: at('08:59:59') }, { notBefore: at('09:00:00') })).toBe('notBefore'));
   it('by having no start where it has one', () => expect(constraintEnvelopeViolation({}, { notBefore: at('09:00:00') })).toBe('notBefore'));
-  it('by ending later', () => expect(constraintEnvelopeViolation({ expiresAt: at('11:00:01') }, { expiresAt: at('11:00:00') })).toBe('expiresAt'));
+  it('by ending later', () =>
+    expect(constraintEnvelopeViolation({ expiresAt: at('11:00:01') }, { expiresAt: at('11:00:00') })).toBe('expiresAt'));
   it('by having no end where it has one', () => expect(constraintEnvelopeViolation({}, { expiresAt: at('11:00:00') })).toBe('expiresAt'));
-  it('by a time that cannot be read, even where there is no bound', () => expect(constraintEnvelopeViolation({ expiresAt: 'soon' }, {})).toBe('expiresAt'));
+  it('by a time that cannot be read, even where there is no bound', () =>
+    expect(constraintEnvelopeViolation({ expiresAt: 'soon' }, {})).toBe('expiresAt'));
   it('on the first field, when on several', () =>
     expect(constraintEnvelopeViolation({}, { purposes: ['a'], expiresAt: at('11:00:00') })).toBe('purposes'));
   it('but not by equal bounds written in another zone', () =>
@@ -27,8 +31,10 @@ describe('the tightest of several constraints', () => {
         { purposes: ['a', 'c', 'b'], notBefore: '2026-01-01T11:00:00+02:00', expiresAt: at('11:00:00'), maxUses: 7, delegationDepth: 0 },
       ]),
     ).toEqual({ purposes: ['a', 'b'], notBefore: '2026-01-01T11:00:00+02:00', expiresAt: at('11:00:00'), maxUses: 5, delegationDepth: 0 }));
-  it('does not exist without a purpose in common', () => expect(tightestConstraints([{ purposes: ['a'] }, { purposes: ['b'] }])).toBeUndefined());
+  it('does not exist without a purpose in common', () =>
+    expect(tightestConstraints([{ purposes: ['a'] }, { purposes: ['b'] }])).toBeUndefined());
   it('does not exist when it would end before it starts', () =>
     expect(tightestConstraints([{ notBefore: at('11:00:01') }, { expiresAt: at('11:00:00') }])).toBeUndefined());
-  it('does not exist when a time cannot be read', () => expect(tightestConstraints([{ expiresAt: at('11:00:00') }, { expiresAt: 'soon' }])).toBeUndefined());
+  it('does not exist when a time cannot be read', () =>
+    expect(tightestConstraints([{ expiresAt: at('11:00:00') }, { expiresAt: 'soon' }])).toBeUndefined());
 });

@@ -19,7 +19,11 @@ export const constraintEnvelopeViolation = (inner: CapabilityConstraints, outer:
 const purposesWithin = (inner: readonly string[] | undefined, outer: readonly string[] | undefined): boolean =>
   outer === undefined || (inner !== undefined && inner.every((purpose) => outer.includes(purpose)));
 
-const boundWithin = (inner: string | undefined, outer: string | undefined, isWithin: (inner: Instant, outer: Instant) => boolean): boolean => {
+const boundWithin = (
+  inner: string | undefined,
+  outer: string | undefined,
+  isWithin: (inner: Instant, outer: Instant) => boolean,
+): boolean => {
   const mine = inner === undefined ? undefined : instantOf(inner);
   if (inner !== undefined && mine === undefined) return false;
   if (outer === undefined) return true;
@@ -35,8 +39,14 @@ const boundWithin = (inner: string | undefined, outer: string | undefined, isWit
  * @see spec/authorization.md §9.4
  */
 export const tightestConstraints = (sets: readonly CapabilityConstraints[]): CapabilityConstraints | undefined => {
-  const notBefore = winningTime(sets.map((set) => set.notBefore), (candidate, best) => candidate > best);
-  const expiresAt = winningTime(sets.map((set) => set.expiresAt), (candidate, best) => candidate < best);
+  const notBefore = winningTime(
+    sets.map((set) => set.notBefore),
+    (candidate, best) => candidate > best,
+  );
+  const expiresAt = winningTime(
+    sets.map((set) => set.expiresAt),
+    (candidate, best) => candidate < best,
+  );
   if (notBefore === 'unreadable' || expiresAt === 'unreadable') return undefined;
   if (notBefore !== undefined && expiresAt !== undefined && notBefore.instant > expiresAt.instant) return undefined;
   const stated = sets.flatMap(({ purposes }) => (purposes === undefined ? [] : [purposes]));

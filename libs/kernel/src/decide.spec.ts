@@ -2,9 +2,28 @@ import { type AuthorizationDecision, AuthorizationDecision as DecisionContract }
 import { describe, expect, it } from 'vitest';
 import { decideSync, decideWith } from './asking.ts';
 import type { HostCeiling } from './ceiling.ts';
-import { decide, decidedWithoutAuthority } from './decide.ts';
+import { decide, decidedWithoutAuthority, unfitness } from './decide.ts';
 import { parseRequirement } from './parsed-requirement.ts';
-import { CONSUME, DISCOVER, EXECUTE, alice, answer, at, authorityOf, capability, carol, context, decided, grantOf, instant, read, worldOf } from './testing/base-world.ts';
+import {
+  CONSUME,
+  DISCOVER,
+  EXECUTE,
+  NOW,
+  alice,
+  answer,
+  at,
+  authorityOf,
+  capability,
+  carol,
+  context,
+  dave,
+  decided,
+  grantOf,
+  instant,
+  parsedGrant,
+  read,
+  worldOf,
+} from './testing/base-world.ts';
 
 const g = grantOf();
 const work = read(['Work']);
@@ -42,7 +61,12 @@ describe('a decision', () => {
     expect(later).toEqual(decideSync(decide(authorityOf(grants), work, CONSUME), worldOf({ uses }).world));
   });
   it('meets its contract on every code', () => {
-    const unbound = [decided([g], work), decided([], work), decided([g], read([''])), decidedWithoutAuthority({ code: 'grant_source_failed' })];
+    const unbound = [
+      decided([g], work),
+      decided([], work),
+      decided([g], read([''])),
+      decidedWithoutAuthority({ code: 'grant_source_failed' }),
+    ];
     for (const { decision } of unbound) expect(DecisionContract.parse(decision)).toEqual(decision);
   });
 });
@@ -120,6 +144,18 @@ describe('why each grant was rejected', () => {
   it('is known to tell an empty store from a full one', () => expect(decided([], work).explanation?.grantsResolved).toBe(0));
 });
 
+describe('a grant of somebody else', () => {
+  // A load that met one would have refused all of them; the walk does not lean on that.
+  const frame = { admittedAt: NOW, now: NOW };
+  it.each([
+    ['issuer', context({ authority: carol })],
+    ['subject', context({ actor: dave })],
+    ['namespace', context({ namespaceId: 'w2' })],
+  ])('is rejected by its %s, even where it was let in', (reason, elsewhere) =>
+    expect(unfitness(parsedGrant(g), frame, elsewhere, undefined)).toBe(reason),
+  );
+});
+
 describe('a bounded grant', () => {
   const once = grantOf('g1', { maxUses: 1 });
   const other = grantOf('g2', { maxUses: 1 });
@@ -160,15 +196,18 @@ describe('a bounded grant', () => {
   });
 });
 
-describe('the host\'s ceiling', () => {
+describe("the host's ceiling", () => {
   const second = grantOf('g2');
   const refusing =
     (...ids: string[]): HostCeiling =>
     (allowed) =>
-      ids.includes(allowed.matchedGrantId as string) ? { allowed: false, reasonCode: 'no_matching_grant', metadata: { rule: allowed.matchedGrantId } } : allowed;
+      ids.includes(allowed.matchedGrantId as string)
+        ? { allowed: false, reasonCode: 'no_matching_grant', metadata: { rule: allowed.matchedGrantId } }
+        : allowed;
 
-  it('lets the next grant stand in for one it refuses', () => expect(answer([g, second], work, { ceiling: refusing('g') })).toBe('allowed g2'));
-  it('refuses in the kernel\'s own code, naming the first grant it overrode and why', () =>
+  it('lets the next grant stand in for one it refuses', () =>
+    expect(answer([g, second], work, { ceiling: refusing('g') })).toBe('allowed g2'));
+  it("refuses in the kernel's own code, naming the first grant it overrode and why", () =>
     expect(decided([g, second], work, { ceiling: refusing('g', 'g2') }).decision).toEqual({
       allowed: false,
       reasonCode: 'host_policy_denied',
@@ -208,7 +247,8 @@ describe('the host\'s ceiling', () => {
     ['another grant', () => ({ allowed: true, reasonCode: 'allowed', matchedGrantId: 'g2' })],
     ['no grant', () => ({ allowed: true, reasonCode: 'allowed' })],
   ])('that answers with %s is unavailable at once, although another grant would pass', (_, ceiling) =>
-    expect(answer([g, second], work, { ceiling })).toBe('host_policy_unavailable'));
+    expect(answer([g, second], work, { ceiling })).toBe('host_policy_unavailable'),
+  );
   it('that throws is unavailable, and what it threw is kept for the host', () => {
     const thrown = new Error('fell');
     const { decision, ceilingThrew } = decided([g], work, {
@@ -237,8 +277,10 @@ describe('the host\'s ceiling', () => {
 });
 
 describe('what would have been needed', () => {
-  const needed = (...asked: Parameters<typeof decided>): AuthorizationDecision['requiredAuthority'] => decided(...asked).decision.requiredAuthority;
-  it('is described when nothing matched', () => expect(needed([], work)?.capabilities).toEqual([{ ...capability(['Work']), scope: 'exact' }]));
+  const needed = (...asked: Parameters<typeof decided>): AuthorizationDecision['requiredAuthority'] =>
+    decided(...asked).decision.requiredAuthority;
+  it('is described when nothing matched', () =>
+    expect(needed([], work)?.capabilities).toEqual([{ ...capability(['Work']), scope: 'exact' }]));
   it('names the owner only where the request did', () =>
     expect(needed([], read(['Work'], { owner: alice }))?.capabilities[0]?.resource.owner).toEqual(alice));
   it('is not described on discovery', () => expect(needed([], work, DISCOVER)).toBeUndefined());

@@ -132,7 +132,8 @@ function* walk(authority: ResolvedAuthority, asked: CapabilityRequirement, optio
   if (admittedAt === undefined || !Number.isFinite(now)) return { code: 'invalid_context', rejections: [] };
   const request = parseRequirement(asked);
   if (request === undefined) return { code: 'invalid_request', rejections: [] };
-  if (request.resource.owner !== undefined && !sameAddress(request.resource.owner, context.owner)) return { code: 'invalid_request', rejections: [] };
+  if (request.resource.owner !== undefined && !sameAddress(request.resource.owner, context.owner))
+    return { code: 'invalid_request', rejections: [] };
 
   const frame: ChainFrame = { context, admittedAt, now };
   const covers = mode === 'execute' ? capabilityMatches : capabilityIntersectsCeiling;

@@ -1,4 +1,15 @@
-import { type Address, type Capability, CapabilityGrant, type CapabilityConstraints, type JsonObj, type Result, err, instantOf, ok, sameAddress } from '@sharedos/contracts';
+import {
+  type Address,
+  type Capability,
+  CapabilityGrant,
+  type CapabilityConstraints,
+  type JsonObj,
+  type Result,
+  err,
+  instantOf,
+  ok,
+  sameAddress,
+} from '@sharedos/contracts';
 import { constraintEnvelopeViolation } from './constraints.ts';
 import { ANY_ACTION, type OwnerFrame, ownersAgree } from './matching.ts';
 import { isAtOrBelow, samePath } from './paths.ts';

@@ -25,7 +25,15 @@ const endedBy = (by: EndedRecord['by']): EndedRecord => ({
   type: 'ended',
   at: at('10:00:03'),
   by,
-  result: { status: 'cancelled', version: '1', executionId: 'e-1', traceId: 'trace-1', events: [], startedAt: at('10:00:00'), completedAt: at('10:00:03') },
+  result: {
+    status: 'cancelled',
+    version: '1',
+    executionId: 'e-1',
+    traceId: 'trace-1',
+    events: [],
+    startedAt: at('10:00:00'),
+    completedAt: at('10:00:03'),
+  },
   audit: [],
 });
 
@@ -44,7 +52,10 @@ describe('the records of an operation', () => {
     expect(foldExecution([endedBy('cancel')])).toEqual({ state: 'ended', ended: endedBy('cancel'), openCalls: [], settledCalls: [] });
   });
   it('end once: whatever was written after changes nothing', () =>
-    expect(foldExecution([claimed, endedBy('recovery'), settled('a'), endedBy('owner')])).toMatchObject({ ended: { by: 'recovery' }, settledCalls: [] }));
+    expect(foldExecution([claimed, endedBy('recovery'), settled('a'), endedBy('owner')])).toMatchObject({
+      ended: { by: 'recovery' },
+      settledCalls: [],
+    }));
   it('are claimed once', () => expect(foldExecution([claimed, { ...claimed, ownerId: 'executor-2' }]).claimed?.ownerId).toBe('executor-1'));
 });
 
@@ -55,8 +66,10 @@ describe('a request', () => {
   const running = foldExecution([claimed]);
   const ended = foldExecution([claimed, endedBy('owner')]);
   it('never seen is run', () => expect(replayAnswer(foldExecution([]), same)).toEqual({ answer: 'run' }));
-  it('delivered again while it runs is a matter for its owner', () => expect(replayAnswer(running, same)).toEqual({ answer: 'redelivery_of_running', claimed }));
-  it('sent again while it runs is acknowledged and answered by its owner', () => expect(replayAnswer(running, again)).toEqual({ answer: 'duplicate_while_running', claimed }));
+  it('delivered again while it runs is a matter for its owner', () =>
+    expect(replayAnswer(running, same)).toEqual({ answer: 'redelivery_of_running', claimed }));
+  it('sent again while it runs is acknowledged and answered by its owner', () =>
+    expect(replayAnswer(running, again)).toEqual({ answer: 'duplicate_while_running', claimed }));
   it('sent or delivered again after it ended is answered from the ledger', () => {
     expect(replayAnswer(ended, same)).toEqual({ answer: 'stored', ended: endedBy('owner') });
     expect(replayAnswer(ended, again)).toEqual({ answer: 'stored', ended: endedBy('owner') });
@@ -74,7 +87,16 @@ describe('the fingerprint of a turn', () => {
   const input: ExecutionInput = {
     context: context(),
     agent: { kind: 'agent', agentId: 'bob' },
-    message: { version: '1', id: 'm-1', sender: alice, receiver: bob, purpose: 'p1', payload: { b: 1, a: 2 }, traceId: 'trace-1', createdAt: at('09:59:00') },
+    message: {
+      version: '1',
+      id: 'm-1',
+      sender: alice,
+      receiver: bob,
+      purpose: 'p1',
+      payload: { b: 1, a: 2 },
+      traceId: 'trace-1',
+      createdAt: at('09:59:00'),
+    },
     runtime: { id: 'standard', version: '1.0.0', protocolVersion: '1' },
     limits: { maxSteps: 16, timeoutMs: 120_000, drainGraceMs: 0 },
   };

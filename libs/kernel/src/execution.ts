@@ -116,7 +116,17 @@ export interface ExecutionInput {
 }
 
 /** Two requests with the same fingerprint ask for the same turn. @see spec/turns.md §13, "Fingerprint" */
-export const executionFingerprint = ({ context, agent, message, tools, state, options, metadata, runtime, limits }: ExecutionInput): string => {
+export const executionFingerprint = ({
+  context,
+  agent,
+  message,
+  tools,
+  state,
+  options,
+  metadata,
+  runtime,
+  limits,
+}: ExecutionInput): string => {
   const { now: _, ...frame } = context;
   return hashOf({
     context: frame,

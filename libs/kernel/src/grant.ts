@@ -17,7 +17,13 @@ import { type DeriveRefusalCode, deriveGrant } from './delegation.ts';
 /** `grant` is composed by the handler, of the terms asked and the caller known from the subject. */
 export type GrantCommand =
   | { readonly type: 'IssueGrant'; readonly grant: CapabilityGrant }
-  | { readonly type: 'RevokeGrant'; readonly grantId: string; readonly requestedBy: Address; readonly at: Instant; readonly reason?: string | undefined };
+  | {
+      readonly type: 'RevokeGrant';
+      readonly grantId: string;
+      readonly requestedBy: Address;
+      readonly at: Instant;
+      readonly reason?: string | undefined;
+    };
 
 /** A revoked grant keeps what it granted, with `revokedAt` written on it. */
 export type GrantState = { readonly status: 'absent' } | { readonly status: 'active' | 'revoked'; readonly grant: CapabilityGrant };
@@ -70,7 +76,10 @@ export interface IssueFrame {
  * @returns `identity_mismatch` when the terms name another issuer, or the resource of another owner.
  * @see design.md §4, rule 9
  */
-export const composeRootGrant = (terms: GrantTerms, { issuer, namespaceId, at }: IssueFrame): Result<CapabilityGrant, { readonly code: 'identity_mismatch' }> => {
+export const composeRootGrant = (
+  terms: GrantTerms,
+  { issuer, namespaceId, at }: IssueFrame,
+): Result<CapabilityGrant, { readonly code: 'identity_mismatch' }> => {
   const named = [terms.issuer, ...terms.capabilities.map(({ resource }) => resource.owner)];
   if (named.some((address) => address !== undefined && !sameAddress(address, issuer))) return err({ code: 'identity_mismatch' });
   return ok({

@@ -13,7 +13,11 @@ describe('what of a decision leaves the services', () => {
   it('is what would have satisfied it', () => expect(publicDecision(decided([], work).decision)).toEqual(decided([], work).decision));
   it('is the rule of delegation that broke, but not the grant it broke at', () => {
     const shown = publicDecision(decided([grantOf('c', { parentGrantId: 'secret' })], work).decision);
-    expect(shown).toEqual({ allowed: false, reasonCode: 'delegation_chain_unverified', metadata: { delegation: { code: 'parent_not_found' } } });
+    expect(shown).toEqual({
+      allowed: false,
+      reasonCode: 'delegation_chain_unverified',
+      metadata: { delegation: { code: 'parent_not_found' } },
+    });
     expect(AuthorizationDecision.parse(shown)).toEqual(shown);
   });
   it('is neither the grant that policy overrode nor what policy said', () => {
@@ -21,5 +25,8 @@ describe('what of a decision leaves the services', () => {
     expect(publicDecision(decided([g], work, { ceiling }).decision)).toEqual({ allowed: false, reasonCode: 'host_policy_denied' });
   });
   it('is not why authority was unavailable', () =>
-    expect(publicDecision(decidedWithoutAuthority({ code: 'grant_limit_exceeded' }).decision)).toEqual({ allowed: false, reasonCode: 'authority_unavailable' }));
+    expect(publicDecision(decidedWithoutAuthority({ code: 'grant_limit_exceeded' }).decision)).toEqual({
+      allowed: false,
+      reasonCode: 'authority_unavailable',
+    }));
 });

@@ -7,7 +7,13 @@ import type { AuthorizationDecision } from '@sharedos/contracts';
  *
  * @see design.md §9.16
  */
-export const publicDecision = ({ allowed, reasonCode, matchedGrantId, requiredAuthority, metadata }: AuthorizationDecision): AuthorizationDecision => {
+export const publicDecision = ({
+  allowed,
+  reasonCode,
+  matchedGrantId,
+  requiredAuthority,
+  metadata,
+}: AuthorizationDecision): AuthorizationDecision => {
   const delegation = reasonCode.startsWith('delegation_chain_') ? delegationCode(metadata?.['delegation']) : undefined;
   return {
     allowed,
@@ -19,4 +25,6 @@ export const publicDecision = ({ allowed, reasonCode, matchedGrantId, requiredAu
 };
 
 const delegationCode = (delegation: unknown): string | undefined =>
-  typeof delegation === 'object' && delegation !== null && 'code' in delegation && typeof delegation.code === 'string' ? delegation.code : undefined;
+  typeof delegation === 'object' && delegation !== null && 'code' in delegation && typeof delegation.code === 'string'
+    ? delegation.code
+    : undefined;

@@ -1,4 +1,12 @@
-import { type Instant, type ReachResult, type ResourceReach, type ToolDefinition, byCodeUnit, canonicalJson, sameAddress } from '@sharedos/contracts';
+import {
+  type Instant,
+  type ReachResult,
+  type ResourceReach,
+  type ToolDefinition,
+  byCodeUnit,
+  canonicalJson,
+  sameAddress,
+} from '@sharedos/contracts';
 import { type Asking, askUse } from './asking.ts';
 import type { ResolvedAuthority } from './authority.ts';
 import { type ChainFrame, validateChain } from './chain.ts';

@@ -33,7 +33,9 @@ describe('a minted request for authority', () => {
     ['a climbing path', { ...ask, capabilities: [capability(['..'])] }],
     ['a member set to nothing', { ...ask, metadata: undefined }],
     ['no ask at all', null],
-  ])('does not exist for %s', (_, payload) => expect(mintCapabilityRequest(context(), payload)).toEqual({ ok: false, error: 'invalid_ask' }));
+  ])('does not exist for %s', (_, payload) =>
+    expect(mintCapabilityRequest(context(), payload)).toEqual({ ok: false, error: 'invalid_ask' }),
+  );
 });
 
 describe('the authority a refused request needed', () => {
@@ -43,6 +45,9 @@ describe('the authority a refused request needed', () => {
       capabilities: [{ resource: { namespace: 'files', path: ['Work', 'x'] }, actions: ['append'], scope: 'exact' }],
     }));
   it('has another id when the owner was stated than when it was left out', () =>
-    expect(describeRequiredAuthority(context(), read(['Work'], { owner: alice }))?.id).not.toBe(describeRequiredAuthority(context(), read(['Work']))?.id));
-  it('is not described where it cannot be', () => expect(describeRequiredAuthority(context({ purpose: '' }), read(['Work']))).toBeUndefined());
+    expect(describeRequiredAuthority(context(), read(['Work'], { owner: alice }))?.id).not.toBe(
+      describeRequiredAuthority(context(), read(['Work']))?.id,
+    ));
+  it('is not described where it cannot be', () =>
+    expect(describeRequiredAuthority(context({ purpose: '' }), read(['Work']))).toBeUndefined());
 });

@@ -49,7 +49,10 @@ const readPayload = (ask: unknown): CapabilityRequestPayload | undefined => {
  * What would have satisfied a refused request: exactly it, and nothing more. It consults nothing, so an absent path and a
  * forbidden one look the same.
  */
-export const describeRequiredAuthority = (context: AccessContext, { resource, action }: CapabilityRequirement): CapabilityRequest | undefined => {
+export const describeRequiredAuthority = (
+  context: AccessContext,
+  { resource, action }: CapabilityRequirement,
+): CapabilityRequest | undefined => {
   const { namespace, path, owner } = resource;
   const wanted = { resource: { namespace, path: [...path], ...(owner === undefined ? {} : { owner }) }, actions: [action], scope: 'exact' };
   const minted = mintCapabilityRequest(context, { capabilities: [wanted], purpose: context.purpose });

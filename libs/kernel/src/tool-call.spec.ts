@@ -19,7 +19,13 @@ const inWork = exactly(read(['Work', 'x']));
 describe('a tool call', () => {
   it('is allowed on its exact requirement, and that alone is recorded', () => {
     const verdict = call([g], inWork);
-    expect(verdict).toMatchObject({ status: 'allowed', code: 'allowed', resource: read(['Work', 'x']).resource, action: 'read', grantId: 'g' });
+    expect(verdict).toMatchObject({
+      status: 'allowed',
+      code: 'allowed',
+      resource: read(['Work', 'x']).resource,
+      action: 'read',
+      grantId: 'g',
+    });
     expect(verdict.recorded).toMatchObject([{ request: read(['Work', 'x']), consume: true }]);
   });
   it('takes one use, at the exact check alone', () => {
@@ -46,7 +52,9 @@ describe('a tool that may not be discovered', () => {
   it('answers so before its arguments are spoken of', () =>
     expect(heard(call([], { failure: 'invalid_tool_arguments' }))).toBe('denied tool_unavailable no_matching_grant'));
   it('because its only grant is spent', () =>
-    expect(heard(call([grantOf('g', { maxUses: 1 })], inWork, worldOf({ uses: { g: 1 } })))).toBe('denied tool_unavailable grant_exhausted'));
+    expect(heard(call([grantOf('g', { maxUses: 1 })], inWork, worldOf({ uses: { g: 1 } })))).toBe(
+      'denied tool_unavailable grant_exhausted',
+    ));
   it('because the counters cannot be asked', () =>
     expect(heard(call([grantOf('g', { maxUses: 1 })], inWork, { world: {} }))).toBe('denied tool_unavailable usage_store_unavailable'));
   it('because its ceiling names another owner', () =>
@@ -64,8 +72,12 @@ describe('a call of a tool that may be discovered', () => {
   it.each<[string, string, ExactRequirement, Partial<ToolCallQuestion>?]>([
     ['whose arguments cannot be read', 'failed invalid_tool_arguments', { failure: 'invalid_tool_arguments' }],
     ['whose requirement cannot be made', 'failed tool_requirement_resolution_failed', { failure: 'tool_requirement_resolution_failed' }],
-    ['that needs another owner\'s resource', 'denied invalid_request', exactly(read(['Work'], { owner: carol }))],
-    ['that needs another owner\'s in another namespace: the owner is tested first', 'denied invalid_request', exactly(read(['Work'], { owner: carol, namespace: 'repo' }))],
+    ["that needs another owner's resource", 'denied invalid_request', exactly(read(['Work'], { owner: carol }))],
+    [
+      "that needs another owner's in another namespace: the owner is tested first",
+      'denied invalid_request',
+      exactly(read(['Work'], { owner: carol, namespace: 'repo' })),
+    ],
     ['that needs another action', 'failed invalid_tool_requirement', exactly(read(['Work'], { action: 'delete' }))],
     ['that needs another namespace', 'failed invalid_tool_requirement', exactly(read(['Work'], { namespace: 'repo' }))],
     ['that needs a path beside its ceiling', 'failed invalid_tool_requirement', exactly(read(['Workbench'])), { ceiling: read(['Work']) }],
@@ -77,7 +89,9 @@ describe('a call of a tool that may be discovered', () => {
     expect(used('g')).toBe(0);
   });
   it('records the crossing of an owner as a decision that consumes nothing', () =>
-    expect(call(bounded, exactly(read(['Work'], { owner: carol }))).recorded).toMatchObject([{ consume: false, decided: { decision: { reasonCode: 'invalid_request' } } }]));
+    expect(call(bounded, exactly(read(['Work'], { owner: carol }))).recorded).toMatchObject([
+      { consume: false, decided: { decision: { reasonCode: 'invalid_request' } } },
+    ]));
   it('records no decision where none was made', () => expect(call(bounded, { failure: 'invalid_tool_arguments' }).recorded).toEqual([]));
   it('is refused at the exact check when a second grant is what reveals the tool', () => {
     const spent = grantOf('spent', { maxUses: 1 });

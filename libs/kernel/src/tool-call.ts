@@ -44,7 +44,10 @@ export interface ToolCallDecided {
  *
  * @see spec/turns.md §9, rows 6 to 11
  */
-export function* decideToolCall(authority: ResolvedAuthority, { ceiling, exact, now, verify, hostCeiling }: ToolCallQuestion): Asking<ToolCallDecided> {
+export function* decideToolCall(
+  authority: ResolvedAuthority,
+  { ceiling, exact, now, verify, hostCeiling }: ToolCallQuestion,
+): Asking<ToolCallDecided> {
   const ports = { now, verify, ceiling: hostCeiling };
   const { context } = authority;
 
@@ -61,7 +64,8 @@ export function* decideToolCall(authority: ResolvedAuthority, { ceiling, exact, 
     const decided = yield* decide(authority, requirement, { ...ports, consume: false, mode: 'execute' });
     return { status: 'denied', code: decided.decision.reasonCode, recorded: [{ request: requirement, decided, consume: false }] };
   }
-  if (!requirementIsWithinCeiling(requirement, ceiling, context)) return { status: 'failed', code: 'invalid_tool_requirement', recorded: [] };
+  if (!requirementIsWithinCeiling(requirement, ceiling, context))
+    return { status: 'failed', code: 'invalid_tool_requirement', recorded: [] };
 
   const decided = yield* decide(authority, requirement, { ...ports, consume: true, mode: 'execute' });
   const { allowed, reasonCode, matchedGrantId } = decided.decision;
@@ -77,7 +81,11 @@ export function* decideToolCall(authority: ResolvedAuthority, { ceiling, exact, 
 }
 
 /** A tool has one action, one namespace and one owner, and is called at or below its declared path. @see spec/tools.md §6 */
-export const requirementIsWithinCeiling = (requirement: CapabilityRequirement, ceiling: CapabilityRequirement, frame: OwnerFrame): boolean =>
+export const requirementIsWithinCeiling = (
+  requirement: CapabilityRequirement,
+  ceiling: CapabilityRequirement,
+  frame: OwnerFrame,
+): boolean =>
   requirement.action === ceiling.action &&
   requirement.resource.namespace === ceiling.resource.namespace &&
   ownersAgree(requirement.resource.owner, ceiling.resource.owner, frame) &&

@@ -21,13 +21,15 @@ describe('inside a turn', () => {
   it('an expiry counts as soon as it passes', () => expect(active({ expiresAt: at('10:05:00') }, { now: '10:05:00.000' })).toBe(false));
   it('a start that passes does not count', () => expect(active({ notBefore: at('10:05:00') }, { now: '10:10:00.000' })).toBe(false));
   it('an issue that passes does not count', () => expect(active({ issuedAt: at('10:05:00') }, { now: '10:10:00.000' })).toBe(false));
-  it('a revocation after admission does not count', () => expect(active({ revokedAt: at('10:05:00') }, { now: '10:10:00.000' })).toBe(true));
+  it('a revocation after admission does not count', () =>
+    expect(active({ revokedAt: at('10:05:00') }, { now: '10:10:00.000' })).toBe(true));
   it('a clock that goes back revives nothing', () => expect(active({ expiresAt: at('09:30:00') }, { now: '09:00:00.000' })).toBe(false));
 });
 
 describe('a time that cannot be read', () => {
   it.each(['issuedAt', 'notBefore', 'expiresAt', 'revokedAt'])('closes the window when it is %s', (field) =>
-    expect(active({ [field]: 'tomorrow' })).toBe(false));
+    expect(active({ [field]: 'tomorrow' })).toBe(false),
+  );
   it('closes it when it is the instant of the operation', () =>
     expect(isInsideWindow(windowOf(grantOf('g', { expiresAt: at('11:00:00') })), instant('10:00:00'), NaN)).toBe(false));
 });

@@ -11,7 +11,11 @@ export interface WindowBounds {
   readonly revokedAt: Instant;
 }
 
-export const windowOf = ({ issuedAt, revokedAt, constraints }: Pick<CapabilityGrant, 'issuedAt' | 'revokedAt' | 'constraints'>): WindowBounds => ({
+export const windowOf = ({
+  issuedAt,
+  revokedAt,
+  constraints,
+}: Pick<CapabilityGrant, 'issuedAt' | 'revokedAt' | 'constraints'>): WindowBounds => ({
   issuedAt: readable(issuedAt),
   notBefore: constraints.notBefore === undefined ? -Infinity : readable(constraints.notBefore),
   expiresAt: constraints.expiresAt === undefined ? Infinity : readable(constraints.expiresAt),

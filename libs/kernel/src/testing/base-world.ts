@@ -41,9 +41,17 @@ export const context = (changes: Partial<AccessContext> = {}): AccessContext => 
   ...changes,
 });
 
-export const capability = (path: readonly string[], changes: Partial<Omit<Capability, 'resource'>> & { owner?: Address; namespace?: string } = {}): Capability => {
+export const capability = (
+  path: readonly string[],
+  changes: Partial<Omit<Capability, 'resource'>> & { owner?: Address; namespace?: string } = {},
+): Capability => {
   const { owner, namespace = 'files', ...rest } = changes;
-  return { resource: { namespace, path: [...path], ...(owner === undefined ? {} : { owner }) }, actions: ['read'], scope: 'descendants', ...rest };
+  return {
+    resource: { namespace, path: [...path], ...(owner === undefined ? {} : { owner }) },
+    actions: ['read'],
+    scope: 'descendants',
+    ...rest,
+  };
 };
 
 export const grantOf = (id = 'g', changes: Partial<CapabilityGrant> & CapabilityConstraints = {}): CapabilityGrant => {
@@ -51,10 +59,22 @@ export const grantOf = (id = 'g', changes: Partial<CapabilityGrant> & Capability
   const constraints = Object.fromEntries(
     Object.entries({ purposes, notBefore, expiresAt, maxUses, delegationDepth }).filter(([, bound]) => bound !== undefined),
   ) as CapabilityConstraints;
-  return { id, namespaceId: 'w1', subject: bob, issuer: alice, capabilities: [capability(['Work'])], constraints, issuedAt: at('09:00:00'), ...rest };
+  return {
+    id,
+    namespaceId: 'w1',
+    subject: bob,
+    issuer: alice,
+    capabilities: [capability(['Work'])],
+    constraints,
+    issuedAt: at('09:00:00'),
+    ...rest,
+  };
 };
 
-export const read = (path: readonly string[], changes: { action?: string; namespace?: string; owner?: Address } = {}): CapabilityRequirement => {
+export const read = (
+  path: readonly string[],
+  changes: { action?: string; namespace?: string; owner?: Address } = {},
+): CapabilityRequirement => {
   const { action = 'read', namespace = 'files', owner } = changes;
   return { resource: { namespace, path: [...path], ...(owner === undefined ? {} : { owner }) }, action };
 };
@@ -65,7 +85,11 @@ export const parsedGrant = (grant: CapabilityGrant): ParsedGrant => {
   return parsed.value;
 };
 
-export const authorityOf = (grants: readonly CapabilityGrant[], inContext: AccessContext = context(), options: LoadOptions = {}): ResolvedAuthority => {
+export const authorityOf = (
+  grants: readonly CapabilityGrant[],
+  inContext: AccessContext = context(),
+  options: LoadOptions = {},
+): ResolvedAuthority => {
   const loaded = loadAuthority(inContext, grants, options);
   invariant(loaded.ok, 'the grants of this test can be loaded');
   return loaded.value;
