@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Bus } from './bus.ts';
 import { jetStreamRights } from './js-rights.ts';
 import { type TestServer, store, testServer, until } from './nats-server.fixture.ts';
+import { OnePull } from './one-pull.ts';
 import { type QueuedDelivery, type WorkQueue, type WorkQueueOptions, workQueue } from './work-queue.ts';
 
 const LEASE_MS = 1_000;
@@ -200,12 +201,29 @@ describe('a work queue', () => {
     expect(outcomes).toMatchObject([{ ok: false, error: { kind: 'unavailable' } }, { ok: true }]);
   });
 
+  it('hands back at once what arrives when nobody waits for it any more', async () => {
+    const pull = new OnePull(bus, 'TURNS', 'worker');
+    expect(await pull.next()).toEqual({ kind: 'nothing' });
+    const given = pull.next();
+    await until('the broker holds the question', async () => (await server.jsm.consumers.info('TURNS', 'worker')).num_waiting === 1);
+    bus.statusChanged({ kind: 'disconnected' });
+    bus.statusChanged({ kind: 'connected' });
+    expect(await given).toMatchObject({ kind: 'failed' });
+    const began = Date.now();
+    await put('stray');
+    work(acknowledge);
+    await until('gone', async () => (await left()) === 0);
+    expect(taken[0]?.deliveryCount).toBe(2);
+    expect(Date.now() - began).toBeLessThan(LEASE_MS - 100);
+    await pull.stop();
+  });
+
   it('goes on by itself after the broker was restarted', async () => {
     const queue = work(acknowledge);
     await put('before');
     await until('taken', () => taken.length === 1);
     await server.stop();
-    await until('noticed', () => !queue.alive);
+    await until('noticed', () => !queue.alive, 1_000);
     await server.start();
     await put('after');
     await until('taken', () => texts().includes('after'));
