@@ -106,6 +106,7 @@ describe('a plugin that calls wrongly', () => {
     ['arguments of a class', { ...aCall('c1'), arguments: { at: new Date() } }],
     ['arguments with an absent value', { ...aCall('c1'), arguments: { path: undefined } }],
     ['arguments with __proto__', { ...aCall('c1'), arguments: JSON.parse('{"__proto__":{"admin":true}}') }],
+    ['arguments with an empty __proto__', { ...aCall('c1'), arguments: JSON.parse('{"__proto__":null}') }],
     ['arguments 65 deep', { ...aCall('c1'), arguments: deep(65) }],
     ['arguments 100 000 deep', { ...aCall('c1'), arguments: deep(100_000) }],
     ['arguments that hold themselves', { ...aCall('c1'), arguments: cyclic }],

@@ -163,6 +163,19 @@ describe('the standard loop', () => {
     expect(turn.closed).toEqual(['cancelled']);
   });
 
+  it('is cancelled, and not out of steps, when its last call ends while draining', async () => {
+    const turn = looping([], {
+      drainGraceMs: 5_000,
+      session: {
+        next: async () => {
+          await turn.world.time.advance(55_000);
+          return call as never;
+        },
+      },
+    });
+    expect((await turn.run(aRequest({ options: { maxSteps: 1 } }))).status).toBe('cancelled');
+  });
+
   it('is neither changed nor held up by a session that will not close', async () => {
     let limit: AbortSignal | undefined;
     const turn = looping([done], {
