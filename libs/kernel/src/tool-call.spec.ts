@@ -1,7 +1,7 @@
 import type { CapabilityRequirement, ExactRequirement } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { type World, decideSync } from './asking.ts';
-import { type ToolCallDecided, type ToolCallQuestion, decideToolCall } from './tool-call.ts';
+import { TOOL_CALL_WITHOUT_AUTHORITY, type ToolCallDecided, type ToolCallQuestion, decideToolCall } from './tool-call.ts';
 import { NOW, authorityOf, capability, carol, grantOf, read, worldOf } from './testing/base-world.ts';
 
 type Grants = Parameters<typeof authorityOf>[0];
@@ -98,4 +98,9 @@ describe('a call of a tool that may be discovered', () => {
     const elsewhere = grantOf('other', { capabilities: [capability(['Other'])] });
     expect(heard(call([spent, elsewhere], inWork, worldOf({ uses: { spent: 1 } })))).toBe('denied grant_exhausted');
   });
+});
+
+it('a call without authority is denied in one code, with no decision to record', () => {
+  expect(heard(TOOL_CALL_WITHOUT_AUTHORITY)).toBe('denied authority_unavailable');
+  expect(TOOL_CALL_WITHOUT_AUTHORITY.recorded).toEqual([]);
 });

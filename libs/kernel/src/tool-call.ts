@@ -80,6 +80,12 @@ export function* decideToolCall(
   };
 }
 
+/**
+ * The verdict where authority could not be loaded: the caller hears one code, and the record of the load says why. No decision
+ * was made, so none is recorded.
+ */
+export const TOOL_CALL_WITHOUT_AUTHORITY: ToolCallDecided = { status: 'denied', code: 'authority_unavailable', recorded: [] };
+
 /** A tool has one action, one namespace and one owner, and is called at or below its declared path. @see spec/tools.md §6 */
 export const requirementIsWithinCeiling = (
   requirement: CapabilityRequirement,
