@@ -6,7 +6,7 @@ import { eventStoreContract } from './contract.ts';
 import { eventIdOf } from './event-id.ts';
 import type { EventStore, Position, StreamId } from './event-store.ts';
 import { type JetStreamEventStoreOptions, jetStreamEventStore } from './jetstream.ts';
-import { type NatsServerUnderTest, logStream, makeLogStream, startNatsServer } from './nats-server-under-test.ts';
+import { type NatsServerUnderTest, logStream, makeLogStream, startNatsServer } from './nats-server.fixture.ts';
 
 const TIMEOUT_MS = 1_500;
 const WAIT_MS = 8_000;
@@ -199,6 +199,24 @@ describe('the log on JetStream', () => {
     await heard.until(() => heard.told.alive === false);
     await heard.close();
     await Promise.all([store.close(), again.close()]);
+  });
+
+  it('does not call an append a conflict that got no answer while the stream stands as expected', async () => {
+    await remake();
+    const mute = await server.reader();
+    const store = opened(await openOn(mute));
+    expect(await store.append(newStream(), 0, [eventOf()])).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    await Promise.all([store.close(), mute.close()]);
+  });
+
+  it('knows an append without an answer for lost once the stream has moved on', async () => {
+    await remake();
+    const mute = await server.reader();
+    const [store, other] = [opened(await openOn(mute)), opened(await openOn(bus))];
+    const stream = newStream();
+    await other.append(stream, 0, [eventOf()]);
+    expect(await store.append(stream, 0, [eventOf()])).toEqual({ ok: false, error: { kind: 'version_conflict', found: 1 } });
+    await Promise.all([store.close(), other.close(), mute.close()]);
   });
 
   it('notices a record that was taken out of a stream', async () => {

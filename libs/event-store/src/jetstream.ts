@@ -226,13 +226,14 @@ type ReadRecord =
   | { readonly kind: 'barrier' }
   | { readonly kind: 'parked'; readonly why: string };
 
-const readRecord = ({ subject, sequence, header, data }: StoredMessage): ReadRecord => {
+const readRecord = (message: StoredMessage): ReadRecord => {
+  const { subject, sequence, data } = message;
   const place = logPlace(subject);
   if (place.kind === 'unknown') return { kind: 'parked', why: 'not a subject of the log' };
   if (place.kind === 'barrier') return { kind: 'barrier' };
-  const schema = header(SCHEMA_HEADER);
+  const schema = message.header(SCHEMA_HEADER);
   if (schema !== LogRecordMessage.name) return { kind: 'parked', why: `not a ${LogRecordMessage.name} by its header` };
-  const expected = header(EXPECTED_HEADER) ?? '';
+  const expected = message.header(EXPECTED_HEADER) ?? '';
   const previous = Number(expected);
   if (!/^\d{1,16}$/.test(expected) || previous >= sequence) return { kind: 'parked', why: 'not appended at a revision' };
   const events = decodeRecord(data);

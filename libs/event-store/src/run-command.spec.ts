@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type LogEvent, err, ok } from '@sharedos/contracts';
+import { type LogEvent, byCodeUnit, err, ok } from '@sharedos/contracts';
 import { type Decider, accept, refuse } from '@sharedos/kernel';
 import { eventIdOf } from './event-id.ts';
 import type { EventStore, StreamId } from './event-store.ts';
@@ -28,7 +28,7 @@ const door: Decider<Door, DoorCommand, DoorEvent, { readonly code: 'door_shut' }
 const stream: StreamId = { category: 'agent', namespaceId: 'acme', id: 'door' };
 const parseEvent = ({ type, data }: LogEvent): DoorEvent | undefined => {
   if (type === 'Shut') return { type };
-  return type === 'Entered' ? { type, name: String(data['name']) } : undefined;
+  return type === 'Entered' ? { type, name: data['name'] as string } : undefined;
 };
 const envelopeOf =
   (commandId: string) =>
@@ -138,7 +138,7 @@ describe('running a command', () => {
     const done = await Promise.all(names.map((name) => run(store, name, enter(name), { attemptsMax: 16 })));
     expect(done.every((each) => each.ok)).toBe(true);
     const read = await store.read(stream);
-    expect(read.ok && read.value.events.map(({ event }) => event.data['name']).sort()).toEqual([...names].sort());
+    expect(read.ok && read.value.events.map(({ event }) => event.data['name'] as string).sort(byCodeUnit)).toEqual([...names].sort(byCodeUnit));
   });
 
   it('is unavailable when the store is, and done once when it is run again', async () => {

@@ -19,6 +19,8 @@ export interface NatsServerUnderTest {
   admin(): Promise<NatsConnection>;
   /** A user with no more rights than the log's services have. */
   service(): Promise<Bus>;
+  /** A service that may read the log and not write it. */
+  reader(): Promise<Bus>;
   stop(): void;
   resume(): void;
   /** Ends the process as a crash would. */
@@ -42,14 +44,20 @@ export const makeLogStream = async (server: NatsServerUnderTest, settings: Parti
 export const startNatsServer = async (): Promise<NatsServerUnderTest> => {
   const folder = await mkdtemp(join(tmpdir(), 'event-store-'));
   const port = await freePort();
-  const rights = [LOG_SUBJECTS, ...jetStreamRights.head('LOG'), ...jetStreamRights.read('LOG'), ...jetStreamRights.follow('LOG')];
+  const reading = [...jetStreamRights.head('LOG'), ...jetStreamRights.read('LOG'), ...jetStreamRights.follow('LOG')];
+  const userOf = (user: string, publish: readonly string[]) => ({
+    user,
+    password: user,
+    permissions: { publish: { allow: publish }, subscribe: { allow: [`${SERVICE_INBOX}.>`] } },
+  });
   const config = {
     listen: `127.0.0.1:${port}`,
     jetstream: { store_dir: join(folder, 'data'), max_memory_store: 64 * MIB, max_file_store: 1024 * MIB },
     authorization: {
       users: [
         { user: 'admin', password: 'admin' },
-        { user: 'service', password: 'service', permissions: { publish: { allow: rights }, subscribe: { allow: [`${SERVICE_INBOX}.>`] } } },
+        userOf('service', [LOG_SUBJECTS, ...reading]),
+        userOf('reader', reading),
       ],
     },
   };
@@ -61,6 +69,8 @@ export const startNatsServer = async (): Promise<NatsServerUnderTest> => {
 
   const login = (user: string, more: object = {}) =>
     connect({ servers: `127.0.0.1:${port}`, user, pass: user, maxReconnectAttempts: -1, reconnectTimeWait: RETRY_MS, ...more });
+
+  const bus = (user: string) => connectBus({ servers: `127.0.0.1:${port}`, user, pass: user, name: 'test', inboxPrefix: SERVICE_INBOX });
 
   const start = async () => {
     child = spawn('nats-server', ['-c', join(folder, 'nats.json')], { stdio: 'ignore' });
@@ -81,7 +91,8 @@ export const startNatsServer = async (): Promise<NatsServerUnderTest> => {
   await start();
   return {
     admin: () => login('admin'),
-    service: () => connectBus({ servers: `127.0.0.1:${port}`, user: 'service', pass: 'service', name: 'test', inboxPrefix: SERVICE_INBOX }),
+    service: () => bus('service'),
+    reader: () => bus('reader'),
     stop: () => void child?.kill('SIGSTOP'),
     resume: () => void child?.kill('SIGCONT'),
     kill,
