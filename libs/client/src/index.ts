@@ -5,4 +5,4 @@ export type { GrantCommands } from './grants.ts';
 export type { Inbox, OutgoingMessage } from './messages.ts';
 export { type NewTurn, type ScriptedCall, newTurn } from './new-turn.ts';
 export type { RecordQueries } from './records.ts';
-export type { SubmitOptions, SubmittedTurn, Turns, TurnWatcher } from './turns.ts';
+export type { SubmitOptions, SubmittedTurn, TurnAnswer, Turns, TurnWatcher } from './turns.ts';

@@ -1,5 +1,6 @@
 import type { QueuedDelivery } from '@sharedos/bus';
-import { LedgerRecordMessage, PAYLOAD_BYTES_MAX, decodeBody } from '@sharedos/contracts';
+import { SCHEMA_HEADER } from '@sharedos/contracts';
+import { decodeLedgerRecord } from '@sharedos/ledger';
 import { ATTRIBUTE, SPAN, withSpan } from '@sharedos/telemetry';
 import type { Ports } from './ports.ts';
 
@@ -16,9 +17,9 @@ export const forwardOutcomes =
     if (parsed?.verb !== 'ledger') return delivery.term('not a subject of the ledger');
     // A claim of a use says nothing that the decision it belongs to does not say.
     if (parsed.rest[0] === 'use') return acknowledge(delivery);
-    const record = decodeBody(LedgerRecordMessage, delivery.data, PAYLOAD_BYTES_MAX);
+    const record = decodeLedgerRecord({ schema: delivery.header(SCHEMA_HEADER) ?? '', data: delivery.data });
     if (!record.ok) {
-      onParked(`ledger record ${delivery.sequence}: ${record.error.message}`);
+      onParked(`ledger record ${delivery.sequence}: ${record.error}`);
       return delivery.term('not a record of the ledger');
     }
     const events = 'audit' in record.value ? record.value.audit : [];

@@ -86,6 +86,8 @@ export class LedgerTurn implements TurnKernel {
   readonly #writes: TurnWrites;
   readonly #turn: TurnIdentity;
   readonly #openCalls = new Map<string, OpenCall>();
+  /** Calls of this turn by id, with what each asked. */
+  readonly #calls = new Map<string, string>();
   #context: AccessContext | undefined;
   #opened: OpenedAuthority | undefined;
   #failure: AuthorityFailure = { code: 'grant_source_failed' };
@@ -202,6 +204,10 @@ export class LedgerTurn implements TurnKernel {
       return refuse({ status: 'denied', code: 'tool_unavailable', cause: 'namespace_disabled' });
     }
 
+    const fingerprint = hashOf({ tool: given.tool, arguments: given.arguments });
+    const before = this.#calls.get(given.id);
+    if (before !== undefined) return this.#callAgain(context, given, before === fingerprint);
+    this.#calls.set(given.id, fingerprint);
     const { exact, call, thrown } = readCall(handler, context, given);
     const operation = this.#operation('call', given.id);
     const ceiling = handler.definition.requiredCapability;
@@ -217,6 +223,21 @@ export class LedgerTurn implements TurnKernel {
       return refuse({ status: 'denied', code: 'usage_store_unavailable' }, [denied], verdict);
     }
     return this.#run(context, handler, call, verdict, signal);
+  }
+
+  /**
+   * A call id names one effect of a turn. The same call again is answered from the record; another call under the id is refused,
+   * for it would run on the first one's use.
+   *
+   * @see spec/turns.md §13
+   */
+  async #callAgain(context: AccessContext, call: ToolCall, same: boolean): Promise<ToolResult> {
+    const settled = same ? await this.#writes.settled(call.id) : undefined;
+    if (settled !== undefined) return settled;
+    const refusal = same ? ({ status: 'failed', code: 'replay_pending' } as const) : ({ status: 'denied', code: 'replay_conflict' } as const);
+    const event = this.#called(context, call, refusal, 'kernel');
+    await this.#writes.before({ type: 'noted', at: this.#now(), audit: this.#take(event) });
+    return this.#failed(call, refusal.code, refusal.status);
   }
 
   /** The effect: admitted on record, run once, settled on record. */

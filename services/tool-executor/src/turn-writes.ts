@@ -1,4 +1,4 @@
-import type { LedgerRecord } from '@sharedos/contracts';
+import type { LedgerRecord, ToolResult } from '@sharedos/contracts';
 import type { Ledger, LedgerClaim, LedgerRefusal } from '@sharedos/ledger';
 import { AuditOutage, TurnLost } from '@sharedos/runtime';
 import { backoffMs, pause } from '@sharedos/bus';
@@ -47,6 +47,13 @@ export class TurnWrites {
         if (await this.#stands(record)) return 'written';
       }
     });
+  }
+
+  /** The recorded answer of a call, or `undefined` when it has none yet. */
+  async settled(callId: string): Promise<ToolResult | undefined> {
+    const read = await this.#ledger.read(this.#claim.key);
+    const records = read.ok ? (read.value?.records ?? []) : [];
+    return records.flatMap((record) => (record.type === 'settled' && record.callId === callId ? [record.result] : []))[0];
   }
 
   /** Reads back whether `record` was stored after all; if not, takes the turn up again where it stands, unless it is another's. */

@@ -1,0 +1,170 @@
+import type { CapabilityGrant } from '@sharedos/contracts';
+import { GrantTerms } from '@sharedos/contracts';
+import { Command, Option } from 'commander';
+import { randomUUID } from 'node:crypto';
+import { type Terminal, connected, invocationOf, readJson, valueOf } from '../command-line.ts';
+import { parseWhen } from '../duration.ts';
+import { usageFailure } from '../exit-code.ts';
+import { naturalNumber, positiveInteger } from '../numbers.ts';
+import { parsePrincipal, principalName } from '../principal-name.ts';
+import { parseResource, resourceName } from '../resource-name.ts';
+import { printable, table } from '../table.ts';
+
+interface TermOptions {
+  readonly to?: string;
+  readonly resource?: string;
+  readonly action?: readonly string[];
+  readonly exact?: boolean;
+  readonly purpose?: readonly string[];
+  readonly from?: string;
+  readonly expires?: string;
+  readonly maxUses?: number;
+  readonly depth?: number;
+  readonly id?: string;
+  readonly grant?: string;
+  readonly commandId?: string;
+}
+
+export const grantCommand = (terminal: Terminal): Command => {
+  const command = new Command('grant').description('Who may do what: issue, pass on, revoke and list grants.');
+
+  withTerms(command.command('issue').description('Grant somebody authority over resources of your own.'))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ sharedos grant issue --to agent:scout --resource files:notes --action read
+  $ sharedos grant issue --to agent:scout --resource files:notes --action read --purpose "read notes" --expires 12h --max-uses 5
+  $ sharedos grant issue --grant terms.json --json`,
+    )
+    .action(async (options: TermOptions, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      const terms = await termsOf(terminal, options);
+      const { grant, revision } = await connected(invocation, async ({ grants }) => valueOf(await grants.issue(terms, options.commandId)));
+      invocation.show({ grant, revision }, `issued ${described(grant)}\n`);
+    });
+
+  withTerms(command.command('derive').argument('<parent>', 'the grant to pass on').description('Pass on part of a grant that you hold.'))
+    .addHelpText(
+      'after',
+      `
+Example:
+  $ sharedos grant derive grant-1 --as agent:scout --to human:bob --resource files:notes/ideas --action read`,
+    )
+    .action(async (parent: string, options: TermOptions, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      const terms = await termsOf(terminal, options);
+      const { grant, revision } = await connected(invocation, async ({ grants }) =>
+        valueOf(await grants.derive(parent, terms, options.commandId)),
+      );
+      invocation.show({ grant, revision }, `derived ${described(grant)}\n`);
+    });
+
+  command
+    .command('revoke')
+    .argument('<grant>', 'its id')
+    .description('End a grant. Once this is answered, no turn opens that still uses it or one derived from it.')
+    .option('--reason <text>', 'kept with the revocation')
+    .option('--command-id <id>', 'sending the same one again changes nothing')
+    .addHelpText('after', '\nExample:\n  $ sharedos grant revoke grant-1 --reason "job done"')
+    .action(async (grantId: string, options: { readonly reason?: string; readonly commandId?: string }, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      const { grant, revision } = await connected(invocation, async ({ grants }) =>
+        valueOf(await grants.revoke(grantId, options.reason, options.commandId)),
+      );
+      invocation.show({ grant, revision }, `revoked ${printable(grant.id)} at ${grant.revokedAt ?? revision}\n`);
+    });
+
+  command
+    .command('list')
+    .description('Grants that you issued, or with --held those that you hold.')
+    .option('--held', 'those whose subject you are')
+    .addOption(new Option('--limit <count>', 'at most so many').argParser(positiveInteger))
+    .option('--after <id>', 'continue after this grant')
+    .addHelpText('after', '\nExamples:\n  $ sharedos grant list\n  $ sharedos grant list --held --as agent:scout --json')
+    .action(async (options: { readonly held?: boolean; readonly limit?: number; readonly after?: string }, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      const { limit, after } = options;
+      const query = {
+        role: options.held === true ? ('subject' as const) : ('issuer' as const),
+        ...(limit === undefined ? {} : { limit }),
+        ...(after === undefined ? {} : { after }),
+      };
+      const found = await connected(invocation, async ({ grants }) => valueOf(await grants.list(query)));
+      const rows = found.grants.map((grant) => [
+        grant.id,
+        principalName(grant.issuer),
+        principalName(grant.subject),
+        capabilities(grant),
+        bounds(grant),
+        grant.revokedAt === undefined ? 'live' : 'revoked',
+      ]);
+      const more = found.next === undefined ? '' : `more: --after ${found.next}\n`;
+      invocation.show(
+        found,
+        rows.length === 0 ? 'no grants\n' : `${table(['GRANT', 'FROM', 'TO', 'MAY', 'BOUNDS', 'STATE'], rows)}${more}`,
+      );
+    });
+  return command;
+};
+
+const withTerms = (command: Command): Command =>
+  command
+    .option('--to <kind:id>', 'who is to hold it')
+    .option('--resource <namespace:path>', 'over what, as in files:notes')
+    .option('--action <names...>', 'which actions, as in read')
+    .option('--exact', 'over that one resource, and not over what lies below it')
+    .option('--purpose <texts...>', 'only for these purposes')
+    .option('--from <when>', 'not before a time, or a duration from now')
+    .option('--expires <when>', 'until a time, or for a duration from now')
+    .addOption(new Option('--max-uses <count>', 'at most so many uses').argParser(positiveInteger))
+    .addOption(new Option('--depth <count>', 'how often it may be passed on').argParser(naturalNumber))
+    .option('--id <id>', 'its id (default: a new one)')
+    .option('--grant <file>', 'all of this as JSON in a file, or - for standard input')
+    .option('--command-id <id>', 'sending the same one again changes nothing');
+
+const termsOf = async (terminal: Terminal, options: TermOptions): Promise<GrantTerms> => {
+  if (options.grant !== undefined) {
+    const parsed = GrantTerms.safeParse(await readJson(terminal, options.grant));
+    if (!parsed.success)
+      throw usageFailure(
+        `${options.grant} does not describe a grant: ${parsed.error.issues[0]?.path.join('.') ?? ''} ${parsed.error.issues[0]?.message ?? ''}`,
+      );
+    return parsed.data;
+  }
+  const { to, resource, action } = options;
+  if (to === undefined || resource === undefined || action === undefined)
+    throw usageFailure('a grant needs --to, --resource and --action, or --grant with a file');
+  const now = Date.now();
+  return {
+    id: options.id ?? `grant-${randomUUID().slice(0, 8)}`,
+    subject: parsePrincipal(to),
+    capabilities: [{ resource: parseResource(resource), actions: [...action], scope: options.exact === true ? 'exact' : 'descendants' }],
+    constraints: {
+      ...(options.purpose === undefined ? {} : { purposes: [...options.purpose] }),
+      ...(options.from === undefined ? {} : { notBefore: parseWhen(options.from, now) }),
+      ...(options.expires === undefined ? {} : { expiresAt: parseWhen(options.expires, now) }),
+      ...(options.maxUses === undefined ? {} : { maxUses: options.maxUses }),
+      ...(options.depth === undefined ? {} : { delegationDepth: options.depth }),
+    },
+  };
+};
+
+const capabilities = (grant: CapabilityGrant): string =>
+  grant.capabilities
+    .map(({ resource, actions, scope }) => `${actions.join(',')} ${resourceName(resource)}${scope === 'descendants' ? '/**' : ''}`)
+    .join('; ');
+
+const bounds = ({ constraints }: CapabilityGrant): string =>
+  [
+    ...(constraints.purposes === undefined ? [] : [`for ${constraints.purposes.map((purpose) => JSON.stringify(purpose)).join(' or ')}`]),
+    ...(constraints.notBefore === undefined ? [] : [`from ${constraints.notBefore}`]),
+    ...(constraints.expiresAt === undefined ? [] : [`until ${constraints.expiresAt}`]),
+    ...(constraints.maxUses === undefined ? [] : [`${constraints.maxUses} uses`]),
+    ...(constraints.delegationDepth === undefined ? [] : [`passed on ≤ ${constraints.delegationDepth}`]),
+  ].join(', ') || 'none';
+
+const described = (grant: CapabilityGrant): string =>
+  printable(
+    `${grant.id}: ${principalName(grant.issuer)} lets ${principalName(grant.subject)} ${capabilities(grant)} (bounds: ${bounds(grant)})`,
+  );

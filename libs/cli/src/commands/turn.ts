@@ -1,0 +1,198 @@
+import { type ScriptedCall, type SubmittedTurn, newTurn } from '@sharedos/client';
+import { type Address, type ExecutionResult, type Json, type JsonObj, TURN_STATES, TurnRequest, type TurnState } from '@sharedos/contracts';
+import { Command, Option } from 'commander';
+import { type Terminal, connected, invocationOf, parseJson, readJson, valueOf } from '../command-line.ts';
+import { CommandFailure, EXIT, usageFailure } from '../exit-code.ts';
+import { positiveInteger } from '../numbers.ts';
+import { parsePrincipal } from '../principal-name.ts';
+import { parsePath } from '../resource-name.ts';
+import { printable, table } from '../table.ts';
+
+interface SubmitCommandOptions {
+  readonly agent?: string;
+  readonly purpose?: string;
+  readonly message?: string;
+  readonly call?: readonly string[];
+  readonly owner?: string;
+  readonly id?: string;
+  readonly trace?: string;
+  readonly request?: string;
+  readonly wait: boolean;
+  readonly waitFor?: number;
+}
+
+export const turnCommand = (terminal: Terminal): Command => {
+  const command = new Command('turn').description('Let an agent run one bounded turn, and see what became of it.');
+
+  command
+    .command('submit')
+    .description('Queue a turn and wait for its result.')
+    .option('--agent <id>', 'which agent runs it')
+    .option('--purpose <text>', 'what it is for; grants may be bound to purposes')
+    .option('--message <text>', 'what the agent is told')
+    .option(
+      '--call <call>',
+      'for an agent that runs a script: a tool, then a path or JSON arguments, as one text; repeatable',
+      (value: string, all: readonly string[] | undefined) => [...(all ?? []), value],
+    )
+    .option('--owner <kind:id>', 'whose resources are meant (default: your own)')
+    .option('--id <id>', 'its execution id; the same request under the same id runs once')
+    .option('--trace <id>', 'its trace id')
+    .option('--request <file>', 'the whole request as JSON in a file, or - for standard input')
+    .option('--no-wait', 'only queue it')
+    .addOption(new Option('--wait-for <ms>', 'how long to wait for the result').argParser(positiveInteger))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ sharedos turn submit --agent scout --purpose "read notes" --call "files.read notes/plan.md"
+  $ sharedos turn submit --agent scout --purpose "read notes" --call "files.list notes" --call 'files.search {"path":["notes"],"query":"milk"}'
+  $ sharedos turn submit --request turn.json --no-wait --json`,
+    )
+    .action(async (options: SubmitCommandOptions, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      const requestAs = await requestOf(terminal, options);
+      await connected(invocation, async ({ turns, principal }) => {
+        const request = requestAs(principal);
+        const submitted = valueOf(await turns.submit(request, options.waitFor === undefined ? {} : { resultTimeoutMs: options.waitFor }));
+        if (!options.wait) {
+          invocation.show(
+            { executionId: submitted.executionId, sequence: submitted.sequence },
+            `queued ${printable(submitted.executionId)} at place ${submitted.sequence}\n`,
+          );
+          return;
+        }
+        const result = await resultOf(submitted);
+        invocation.show(result, resultText(result));
+        if (result.status !== 'succeeded') throw notSucceeded(result);
+      });
+    });
+
+  command
+    .command('list')
+    .description('Your turns, newest first.')
+    .addOption(new Option('--state <state>', 'only those').choices(TURN_STATES))
+    .addOption(new Option('--limit <count>', 'at most so many').argParser(positiveInteger))
+    .addHelpText('after', '\nExamples:\n  $ sharedos turn list\n  $ sharedos turn list --state running --json')
+    .action(async (options: { readonly state?: TurnState; readonly limit?: number }, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      const query = {
+        ...(options.state === undefined ? {} : { state: options.state }),
+        ...(options.limit === undefined ? {} : { limit: options.limit }),
+      };
+      const turns = await connected(invocation, async (sharedos) => valueOf(await sharedos.turns.list(query)));
+      const rows = turns.map((turn) => [turn.executionId, turn.state, turn.code, turn.agent?.agentId, turn.at]);
+      invocation.show({ turns }, rows.length === 0 ? 'no turns\n' : table(['TURN', 'STATE', 'CODE', 'AGENT', 'AT'], rows));
+    });
+
+  command
+    .command('show')
+    .argument('<turn>', 'its execution id')
+    .description('What became of a turn.')
+    .addHelpText('after', '\nExample:\n  $ sharedos turn show 7f3c… --json')
+    .action(async (executionId: string, _: object, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      const found = await connected(invocation, async ({ turns }) => valueOf(await turns.get(executionId)));
+      const { summary, result } = found;
+      const text = result === undefined ? `${printable(summary.executionId)} is ${summary.state}\n` : resultText(result);
+      invocation.show(found, text);
+    });
+
+  command
+    .command('cancel')
+    .argument('<turn>', 'its execution id')
+    .description('Stop a turn that runs, or take it out of the queue.')
+    .addHelpText('after', '\nExample:\n  $ sharedos turn cancel 7f3c…')
+    .action(async (executionId: string, _: object, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      const outcome = await connected(invocation, async ({ turns }) => valueOf(await turns.cancel(executionId)));
+      const said = { cancelling: 'is told to stop', cancelled: 'was not yet taken and never will be', ended: 'had ended already' }[outcome];
+      invocation.show({ executionId, outcome }, `${printable(executionId)} ${said}\n`);
+    });
+  return command;
+};
+
+/** `files.read notes/plan.md`, or a tool and JSON arguments. */
+export const parseCall = (text: string): ScriptedCall => {
+  const [, tool = '', rest = ''] = /^\s*(\S+)\s*(.*)$/s.exec(text) ?? [];
+  if (tool === '') throw usageFailure('a call names a tool, as in "files.read notes/plan.md"');
+  if (!rest.startsWith('{')) return { tool, arguments: { path: parsePath(rest.trim()) } };
+  return { tool, arguments: parseJson(rest, `the arguments of ${tool}`) as JsonObj };
+};
+
+/** The request, but for who asks: what is wrong with a command line is said before anything is connected. */
+const requestOf = async (terminal: Terminal, options: SubmitCommandOptions): Promise<(from: Address) => TurnRequest> => {
+  if (options.request !== undefined) {
+    const parsed = TurnRequest.schema.safeParse(await readJson(terminal, options.request));
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      throw usageFailure(`${options.request} is not a turn request: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
+    }
+    return () => parsed.data;
+  }
+  const { agent, purpose, call = [] } = options;
+  if (agent === undefined || purpose === undefined) throw usageFailure('a turn needs --agent and --purpose, or --request with a file');
+  const stated = {
+    agent,
+    purpose,
+    ...(options.message === undefined ? {} : { payload: options.message }),
+    ...(call.length === 0 ? {} : { calls: call.map(parseCall) }),
+    ...(options.owner === undefined ? {} : { owner: parsePrincipal(options.owner) }),
+    ...(options.id === undefined ? {} : { executionId: options.id }),
+    ...(options.trace === undefined ? {} : { traceId: options.trace }),
+  };
+  return (from) => newTurn({ from, ...stated });
+};
+
+const resultOf = async (submitted: SubmittedTurn): Promise<ExecutionResult> => valueOf(await submitted.result).result;
+
+const notSucceeded = (result: ExecutionResult): CommandFailure => {
+  const { code, message } =
+    'error' in result && result.error !== undefined ? result.error : { code: result.status, message: `The turn was ${result.status}.` };
+  const next =
+    result.status === 'denied' && code === 'no_matching_grant'
+      ? 'The agent may not be run for you: "sharedos grant issue --to agent:<id> --resource sharedos.execution:agent/<id> --action invoke --exact"'
+      : `See "sharedos records query --operation ${printable(result.executionId)}"`;
+  return new CommandFailure(EXIT.refused, code, `the turn was ${result.status} (${code}): ${message} ${next}`);
+};
+
+const OUTPUT_SHOWN = 2_000;
+
+export const resultText = (result: ExecutionResult): string => {
+  const code = 'error' in result && result.error !== undefined ? ` (${result.error.code})` : '';
+  const head = `${printable(result.executionId)} ${result.status}${code}\n`;
+  if (result.status !== 'succeeded') return head;
+  const calls = scriptedCalls(result.output);
+  if (calls === undefined) return `${head}${shown(result.output)}\n`;
+  const lines = table(
+    ['', 'CALL', 'STATUS', 'CODE'],
+    calls.map(({ tool, status, code: reason }) => [status === 'succeeded' ? '✓' : '✗', tool, status, reason]),
+  );
+  const outputs = calls.filter(({ output }) => output !== undefined).map(({ tool, output }) => `\n${printable(tool)}\n${shown(output)}\n`);
+  return head + lines + outputs.join('');
+};
+
+interface AnsweredCall {
+  readonly tool: string;
+  readonly status: string;
+  readonly code?: string;
+  readonly output?: Json;
+}
+
+const scriptedCalls = (output: Json): readonly AnsweredCall[] | undefined => {
+  const calls = typeof output === 'object' && output !== null && !Array.isArray(output) ? (output as JsonObj)['calls'] : undefined;
+  if (!Array.isArray(calls)) return undefined;
+  const answered = calls as readonly AnsweredCall[];
+  return answered.every(
+    (call) => typeof call === 'object' && call !== null && typeof call.tool === 'string' && typeof call.status === 'string',
+  )
+    ? answered
+    : undefined;
+};
+
+const shown = (output: Json | undefined): string => {
+  const text = JSON.stringify(output, null, 2);
+  // Line breaks of the indentation are ours; every other control character is escaped by JSON or here.
+  const safe = text.split('\n').map(printable).join('\n');
+  return safe.length <= OUTPUT_SHOWN ? safe : `${safe.slice(0, OUTPUT_SHOWN)}\n… ${safe.length - OUTPUT_SHOWN} more characters: use --json`;
+};

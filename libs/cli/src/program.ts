@@ -1,0 +1,74 @@
+import { Command, CommanderError, Option } from 'commander';
+import type { Terminal } from './command-line.ts';
+import { auditCommand } from './commands/audit.ts';
+import { envCommand } from './commands/env.ts';
+import { grantCommand } from './commands/grant.ts';
+import { messageCommand } from './commands/message.ts';
+import { recordsCommand } from './commands/records.ts';
+import { turnCommand } from './commands/turn.ts';
+import { upCommand } from './commands/up.ts';
+import { CommandFailure, EXIT, type ExitCode } from './exit-code.ts';
+import { positiveInteger } from './numbers.ts';
+
+export type { Terminal };
+
+/** The `sharedos` command. */
+export const buildProgram = (terminal: Terminal): Command => {
+  const program = new Command('sharedos')
+    .description('Start SharedOS on this machine, and talk to it as one of its principals.')
+    .version('0.1.0')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ sharedos up                                    start the system and keep it running
+  $ sharedos grant issue --to agent:scout --resource files:notes --action read
+  $ sharedos turn submit --agent scout --purpose "read notes" --call "files.read notes/plan.md"
+  $ sharedos audit tail                            watch what is decided
+
+Exit codes: 0 done · 1 refused · 2 wrong usage · 3 unavailable`,
+    );
+  for (const command of [upCommand, turnCommand, grantCommand, messageCommand, recordsCommand, auditCommand, envCommand]) {
+    program.addCommand(withCommonOptions(command(terminal)));
+  }
+  return prepared(program, terminal);
+};
+
+/** Options that every command takes, wherever on the line they stand. */
+const withCommonOptions = (command: Command): Command => {
+  const leaves = command.commands.length === 0 ? [command] : command.commands;
+  for (const leaf of leaves) {
+    leaf
+      .option('--json', 'print JSON for programs')
+      .option('--context <file>', 'context file (default: the nearest .sharedos/context.json, or $SHAREDOS_CONTEXT)');
+    if (leaf.name() === 'up') continue;
+    leaf
+      .option('--as <kind:id>', 'the principal to speak for')
+      .addOption(new Option('--timeout <ms>', 'how long to wait for an answer').argParser(positiveInteger));
+  }
+  return command;
+};
+
+const prepared = (command: Command, terminal: Terminal): Command => {
+  command
+    .exitOverride()
+    .configureOutput({ writeOut: terminal.out, writeErr: terminal.err })
+    .showHelpAfterError('(--help shows how it is used)');
+  for (const child of command.commands) prepared(child, terminal);
+  return command;
+};
+
+/** Runs one command line and answers its exit code. Only a defect of ours throws. */
+export const runCommandLine = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
+  try {
+    await buildProgram(terminal).parseAsync([...args], { from: 'user' });
+    return EXIT.ok;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    if (!(error instanceof CommandFailure)) throw error;
+    // A program that asked for JSON gets JSON; people get the line either way.
+    if (args.includes('--json')) terminal.out(`${JSON.stringify({ error: { code: error.code, message: error.message } })}\n`);
+    terminal.err(`sharedos: ${error.message}\n`);
+    return error.exitCode;
+  }
+};

@@ -1,0 +1,220 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { waitFor } from '@sharedos/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const bin = join(import.meta.dirname, '..', 'bin', 'sharedos.mjs');
+
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+let folder: string;
+let up: ChildProcess;
+let said = '';
+let ready: { readonly ready: boolean; readonly namespaceId: string };
+
+/** The command as a shell runs it: a process of its own, in a folder below the one that was started in. */
+const sharedos = (...args: readonly string[]): Promise<Ran> =>
+  new Promise((resolve) => {
+    execFile(process.execPath, [bin, ...args], { cwd: folder, timeout: 30_000 }, (error, out, err) =>
+      resolve({ code: error === null ? 0 : Number(error.code ?? -1), out, err }),
+    );
+  });
+const json = (ran: Ran): Record<string, unknown> => JSON.parse(ran.out) as Record<string, unknown>;
+
+/** Processes that carry our folder's name or descend from `up`, as /proc tells. */
+const descendants = async (pid: number): Promise<readonly number[]> => {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
+  const direct = children
+    .split(' ')
+    .filter((text) => text !== '')
+    .map(Number);
+  return [...direct, ...(await Promise.all(direct.map(descendants))).flat()];
+};
+const alive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sharedos-up-'));
+  up = spawn(process.execPath, [bin, 'up', '--json'], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+  let out = '';
+  up.stdout?.setEncoding('utf8').on('data', (chunk: string) => (out += chunk));
+  up.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+  await waitFor(
+    'sharedos up is ready',
+    () => {
+      if (up.exitCode !== null) throw new Error(`sharedos up ended:\n${said}`);
+      return out.includes('\n');
+    },
+    60_000,
+  );
+  ready = JSON.parse(out) as typeof ready;
+}, 90_000);
+afterAll(async () => {
+  up?.kill('SIGKILL');
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('sharedos', () => {
+  it('says when it is ready', () => expect(ready).toMatchObject({ ready: true, namespaceId: 'demo' }));
+
+  it('says what it does while it starts', () => expect(said).toMatch(/starting nats-server[\s\S]*starting authorizer/));
+
+  it('writes the credentials for the owner alone', async () => {
+    expect((await stat(join(folder, '.sharedos', 'context.json'))).mode & 0o777).toBe(0o600);
+  });
+
+  it('does not start a second time in one folder', async () => {
+    const second = await sharedos('up');
+    expect(second.code).toBe(1);
+    expect(second.err).toContain('up here already');
+  });
+
+  it('runs a turn whose call nobody has granted, and names the refusal', async () => {
+    const turn = await sharedos(
+      'turn',
+      'submit',
+      '--agent',
+      'scout',
+      '--purpose',
+      'read notes',
+      '--call',
+      'files.read notes/plan.md',
+      '--json',
+    );
+    expect(turn.code).toBe(0);
+    expect(json(turn)).toMatchObject({ status: 'succeeded', output: { calls: [{ tool: 'files.read', status: 'denied' }] } });
+    expect(turn.out).not.toContain('Buy milk');
+  });
+
+  it('does not run an agent that nobody may run, and says how to allow it', async () => {
+    const turn = await sharedos(
+      'turn',
+      'submit',
+      '--agent',
+      'stranger',
+      '--purpose',
+      'read notes',
+      '--call',
+      'files.read notes/plan.md',
+      '--json',
+    );
+    expect(turn.code).toBe(1);
+    expect(turn.err).toMatch(/no_matching_grant.*--resource sharedos\.execution:/);
+  });
+
+  it('runs it once it is granted, and no longer when it is revoked', async () => {
+    const issued = await sharedos(
+      'grant',
+      'issue',
+      '--to',
+      'agent:scout',
+      '--resource',
+      'files:notes',
+      '--action',
+      'read',
+      '--id',
+      'notes-for-scout',
+      '--json',
+    );
+    expect(json(issued)).toMatchObject({ grant: { id: 'notes-for-scout', subject: { kind: 'agent', agentId: 'scout' } } });
+    const granted = await sharedos(
+      'turn',
+      'submit',
+      '--agent',
+      'scout',
+      '--purpose',
+      'read notes',
+      '--id',
+      'turn-1',
+      '--call',
+      'files.read notes/plan.md',
+    );
+    expect(granted.err).toBe('');
+    expect(granted.out).toMatch(/turn-1 succeeded[\s\S]*✓ +files\.read +succeeded[\s\S]*Buy milk/);
+    expect((await sharedos('grant', 'revoke', 'notes-for-scout')).out).toMatch(/^revoked notes-for-scout/);
+    const revoked = await sharedos('turn', 'submit', '--agent', 'scout', '--purpose', 'read notes', '--call', 'files.read notes/plan.md');
+    expect(revoked.out).toMatch(/✗ +files\.read +denied/);
+    expect(revoked.out).not.toContain('Buy milk');
+    expect((await sharedos('grant', 'list')).out).toMatch(/notes-for-scout .*revoked/);
+  });
+
+  it('shows a turn that has ended, and does not cancel it', async () => {
+    expect((await sharedos('turn', 'show', 'turn-1')).out).toContain('turn-1 succeeded');
+    expect(json(await sharedos('turn', 'cancel', 'turn-1', '--json'))).toEqual({ executionId: 'turn-1', outcome: 'ended' });
+    expect((await sharedos('turn', 'list', '--json')).out).toContain('"turn-1"');
+  });
+
+  it('answers the auditor what was decided, and nobody else', async () => {
+    const records = await waitFor(
+      'the records of the turn',
+      async () => {
+        const ran = await sharedos('records', 'query', '--operation', 'turn-1', '--json');
+        return ran.code === 0 && ran.out.includes('turn-1') ? ran : undefined;
+      },
+      15_000,
+    );
+    expect(records.out).not.toContain('Buy milk');
+    expect((await sharedos('records', 'query', '--as', 'human:bob')).code).toBe(1);
+    const tail = await sharedos('audit', 'tail', '--as', 'human:bob', '--json');
+    expect([tail.code, json(tail)]).toEqual([
+      1,
+      { error: { code: 'not_permitted', message: expect.stringContaining('not configured as an auditor') as string } },
+    ]);
+  });
+
+  it('follows the audit', async () => {
+    const tailing = sharedos('audit', 'tail', '--count', '1', '--json');
+    await waitFor(
+      'a record on the feed',
+      async () => {
+        // A subscription hears nothing of the past, so there is something new to hear until it has heard.
+        await sharedos('grant', 'revoke', 'no-such-grant');
+        return Promise.race([tailing.then(() => true), Promise.resolve(false)]);
+      },
+      25_000,
+    );
+    expect(json(await tailing)).toMatchObject({ sequence: expect.any(Number) as number, event: { namespaceId: 'demo' } });
+  });
+
+  it.each([
+    [['grant', 'revoke', 'no-such-grant'], 1],
+    [['turn', 'submit', '--agent', 'scout'], 2],
+    [['turn', 'list', '--as', 'human:nobody'], 2],
+    [['turn', 'list', '--state', 'asleep'], 2],
+    [['no-such-command'], 2],
+    [['turn', 'list', '--context', 'nowhere.json'], 3],
+  ])('%j ends with exit code %i and a line that says why', async (args, code) => {
+    const ran = await sharedos(...args);
+    expect(ran.code).toBe(code);
+    expect(ran.err).not.toBe('');
+  });
+
+  it('prints variables for the plain nats command line', async () => {
+    const { out } = await sharedos('env', '--as', 'human:bob');
+    expect(out).toMatch(
+      /^export NATS_URL='nats:\/\/127\.0\.0\.1:\d+'\nexport NATS_USER='principal\.demo\.human\.bob'\nexport NATS_PASSWORD='[^']+'\nexport SHAREDOS_INBOX='_INBOX\.demo\.human\.bob'\n$/,
+    );
+  });
+
+  it('leaves no process and no file when it is told to stop', async () => {
+    const children = await descendants(up.pid as number);
+    expect(children.length).toBeGreaterThanOrEqual(6);
+    const ended = new Promise<number | null>((resolve) => up.once('close', resolve));
+    up.kill('SIGINT');
+    expect(await ended).toBe(0);
+    await waitFor('the children are gone', () => !children.some(alive), 5_000);
+    expect(await readdir(folder)).toEqual([]);
+  }, 40_000);
+});
