@@ -13,3 +13,7 @@ export { type StoredMessage } from './stored-message.ts';
 export * from './streams.ts';
 export { backoffMs, pause, within } from './waiting.ts';
 export * from './work-queue.ts';
+export * from './authority-client.ts';
+export * from './service-process.ts';
+export * from './store-audit.ts';
+export * from './latest-headers.ts';

@@ -138,6 +138,10 @@ const readingRights = (service: ServiceName): readonly string[] => {
       ...subjectPatterns(verb).flatMap((pattern) => jetStreamRights.follow(row.stream, pattern)),
     ]),
     ...(durable === undefined ? [] : jetStreamRights.consume(durable.stream, durable.name)),
+    // A principal's turns are listed from what they were answered.
+    ...(service === 'tool-executor'
+      ? (['turn.event', 'turn.result'] as const).flatMap((verb) => subjectPatterns(verb).flatMap((pattern) => jetStreamRights.follow('TURN_EVENTS', pattern)))
+      : []),
     // An acknowledged message leaves its inbox for good.
     ...(service === 'messaging-router' ? ['$JS.API.STREAM.MSG.DELETE.MESSAGES'] : []),
   ];

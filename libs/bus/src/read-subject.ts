@@ -10,10 +10,14 @@ export interface ReadOptions {
   readonly fromSequence?: number;
   /** More than this is `unavailable`: nobody should hold a subject of that size at once. */
   readonly limitBytes?: number;
+  /** Reading ends after so many; for a page of a long subject. */
+  readonly limitMessages?: number;
 }
 
 const LIMIT_BYTES = 64 * 1024 * 1024;
 const NO_MESSAGE = 10037;
+/** A deletion of what is not there fails with one of these. */
+const GONE: ReadonlySet<number> = new Set([NO_MESSAGE, 10057]);
 
 interface RawMessage {
   readonly message: {
@@ -66,7 +70,8 @@ export const readSubject = async (
   if (last.value === undefined) return ok(messages);
   let bytes = 0;
   let from = options.fromSequence ?? 1;
-  while (from <= last.value.sequence) {
+  const limitMessages = options.limitMessages ?? Infinity;
+  while (from <= last.value.sequence && messages.length < limitMessages) {
     const remaining = deadline - performance.now();
     if (remaining <= 0) return unavailable(`${filterSubject} was not read within ${options.timeoutMs} ms`);
     const next: Result<StoredMessage | undefined, Unavailable> =
@@ -80,6 +85,19 @@ export const readSubject = async (
     from = next.value.sequence + 1;
   }
   return ok(messages);
+};
+
+/** Takes one message out of a stream for good. @returns Whether it was there. */
+export const deleteMessage = async (
+  bus: Bus,
+  stream: string,
+  sequence: number,
+  options: { readonly timeoutMs: number },
+): Promise<Result<boolean, Unavailable>> => {
+  const deleted = await askJetStream<unknown>(bus, `$JS.API.STREAM.MSG.DELETE.${stream}`, { seq: sequence, no_erase: true }, options.timeoutMs);
+  if (deleted.ok) return ok(true);
+  if (deleted.error.kind === 'unavailable') return deleted as Result<never, Unavailable>;
+  return GONE.has(deleted.error.error.err_code ?? 0) ? ok(false) : unavailable(refusalReason(deleted.error));
 };
 
 /** The stream's last sequence. Current only where the stream has one replica: in a cluster this may be stale (design §5). */

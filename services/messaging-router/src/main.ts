@@ -1,17 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { AuthorityClient, runService, serveRoutes } from '@sharedos/bus';
+import { AuthorityClient, runService, serveRoutes, storeAudit } from '@sharedos/bus';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { composeMessagingRouter } from './compose.ts';
 import { routerSettings } from './config.ts';
 
 const REQUESTS_AT_ONCE = 256;
 
-await runService('messaging-router', routerSettings, async (settings, { bus, instance, clock, onDefect }) => {
+await runService('messaging-router', routerSettings, async (settings, { bus, instance, clock, log, onDefect }) => {
   const ledger = jetStreamLedger(bus);
   const routes = composeMessagingRouter({
     bus,
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
     ledger,
+    audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
     clock,
     ids: randomUUID,
     instance,

@@ -52,10 +52,11 @@ export const sendMessage =
   (ports: Ports) =>
   async (body: MessageSend, { namespaceId, principal }: Delivery): Promise<Reply<DeliveryResult>> => {
     invariant(principal !== undefined, 'messages are sent by principals');
+    const send = sendOf(ports, namespaceId, principal, body);
     if (body.sender !== undefined && !sameAddress(body.sender, principal)) {
+      await recordRefused(ports, send, 'identity_mismatch');
       return refused('identity_mismatch', 'the message names a sender other than the principal that published it');
     }
-    const send = sendOf(ports, namespaceId, principal, body);
     return withSpan(SPAN.messageSend, { attributes: { [ATTRIBUTE.namespaceId]: namespaceId, [ATTRIBUTE.messageId]: body.id } }, async (span) => {
       const reply = await claimAndSend(ports, send);
       recordOutcome(span, reply.ok ? reply.value.status : 'failed', reply.ok ? undefined : reply.error.code);
@@ -162,7 +163,10 @@ const answerAgain = async (ports: Ports, send: Send, fingerprint: string, histor
     invariant('messageId' in replayed.ended.result, 'the end of a send holds a receipt');
     return { ok: true, value: replayed.ended.result };
   }
-  if (replayed.answer === 'conflict') return { ok: true, value: denied(ports, envelope, 'replay_conflict') };
+  if (replayed.answer === 'conflict') {
+    await recordRefused(ports, send, 'replay_conflict');
+    return { ok: true, value: denied(ports, envelope, 'replay_conflict') };
+  }
   const claimedAt = Date.parse(state.claimed?.at ?? '');
   if (ports.clock() - claimedAt < ABANDONED_AFTER_MS) return { ok: true, value: failed(ports, envelope, 'replay_pending', true) };
   const claim = ports.ledger.resume(send.key, history);
@@ -191,6 +195,10 @@ const endOf = (ports: Ports, send: Send, result: DeliveryResult, by: EndedRecord
     audit: [...decisions, messageSent(mark(ports, send), { messageId: id, receiver, outcome, grantId, reason })],
   };
 };
+
+/** Nothing ran and nothing will: it is refused whether or not that could be recorded. */
+const recordRefused = (ports: Ports, send: Send, reason: string) =>
+  ports.audit(messageSent(mark(ports, send), { messageId: send.envelope.id, receiver: send.envelope.receiver, outcome: 'denied', reason }));
 
 const mark = ({ ids, clock }: Ports, { context, turnId }: Send): AuditMark => ({ id: ids(), at: clock(), context, place: { turnId } });
 

@@ -24,6 +24,8 @@ export interface AcceptedRequest {
 export interface RefusedRequest {
   readonly executionId?: string;
   readonly error: ProtocolError;
+  /** Of a request that could be read: what it would have run under. Its refusal is recorded; a body that is no request is not. */
+  readonly context?: AccessContext;
 }
 
 export interface AcceptanceRules {
@@ -48,8 +50,19 @@ export const acceptRequest = (
   const decoded = decodeBody(TurnRequest, body);
   if (!decoded.ok) return err({ error: decoded.error });
   const request = decoded.value;
+  const wanted = request.toolNamespaces;
+  const context: AccessContext = {
+    namespaceId: from.namespaceId,
+    actor: request.agent,
+    authority: from.requester,
+    owner: request.owner ?? from.requester,
+    purpose: request.message.purpose,
+    traceId: request.message.traceId,
+    enabledToolNamespaces: rules.toolNamespaces.filter((namespace) => wanted === undefined || wanted.includes(namespace)),
+    now: timestampOf(now),
+  };
   const refuse = (code: string, message: string): Result<never, RefusedRequest> =>
-    err({ executionId: request.executionId, error: { code, message, retryable: false } });
+    err({ executionId: request.executionId, context, error: { code, message, retryable: false } });
 
   if (!sameAddress(request.message.sender, from.requester)) {
     return refuse('identity_mismatch', 'the message names a sender other than the principal that published the request');
@@ -57,19 +70,5 @@ export const acceptRequest = (
   if (requestFreshness(instantOf(request.requestedAt) ?? NaN, now, rules) !== 'ok') {
     return refuse('replay_expired', 'requestedAt lies outside the time in which a request may be sent');
   }
-  const wanted = request.toolNamespaces;
-  return ok({
-    requester: from.requester,
-    request,
-    context: {
-      namespaceId: from.namespaceId,
-      actor: request.agent,
-      authority: from.requester,
-      owner: request.owner ?? from.requester,
-      purpose: request.message.purpose,
-      traceId: request.message.traceId,
-      enabledToolNamespaces: rules.toolNamespaces.filter((namespace) => wanted === undefined || wanted.includes(namespace)),
-      now: timestampOf(now),
-    },
-  });
+  return ok({ requester: from.requester, request, context });
 };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { AuthorityClient, runService, serveRoutes, workQueue } from '@sharedos/bus';
+import { AuthorityClient, runService, serveRoutes, storeAudit, workQueue } from '@sharedos/bus';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { createEnvelope, scriptedRuntime } from '@sharedos/runtime';
 import { ToolRegistry, filesProvider, filesTools } from '@sharedos/tools';
@@ -39,6 +39,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     defaults,
     running,
     rules: { toolNamespaces: settings.SHAREDOS_TOOL_NAMESPACES, horizonMs: settings.SHAREDOS_HORIZON_MS, skewMs: CLOCK_SKEW_MS },
+    audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
     clock,
     ids: randomUUID,
     instance,

@@ -1,5 +1,5 @@
 import type { AuthorityClient, Bus } from '@sharedos/bus';
-import type { Instant } from '@sharedos/contracts';
+import type { AuditEvent, Instant, Result, Unavailable } from '@sharedos/contracts';
 import type { Ledger } from '@sharedos/ledger';
 import type { Envelope } from '@sharedos/runtime';
 import type { ToolRegistry } from '@sharedos/tools';
@@ -17,6 +17,8 @@ export interface Ports {
   readonly defaults: { readonly maxSteps: number; readonly maxToolCalls?: number; readonly timeoutMs: number; readonly drainGraceMs: number };
   readonly running: RunningTurns;
   readonly rules: AcceptanceRules;
+  /** Writes one record of a request that never became a turn, and so has no place in the ledger. */
+  readonly audit: (event: AuditEvent) => Promise<Result<void, Unavailable>>;
   readonly clock: () => Instant;
   readonly ids: () => string;
   /** This process, by a name that no later process has: whoever claims under it can be asked whether it still runs. */

@@ -1,10 +1,10 @@
 import type { QueuedDelivery } from '@sharedos/bus';
 import { ExecutionControl, ExecutionControlReply, UsageDistrust, UsageDistrustReply, namespaceSubject, timestampOf } from '@sharedos/contracts';
-import { executionFingerprint, foldExecution, operationKeyHash, replayAnswer } from '@sharedos/kernel';
+import { executionFingerprint, foldExecution, operationKeyHash, replayAnswer, turnEnded } from '@sharedos/kernel';
 import type { LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
 import { TurnLost, limitsInForce } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
-import { type AcceptedRequest, acceptRequest } from './accept-request.ts';
+import { type AcceptedRequest, type RefusedRequest, acceptRequest } from './accept-request.ts';
 import { interruptTurn } from './interrupt-turn.ts';
 import { LedgerTurn } from './ledger-turn.ts';
 import type { Ports } from './ports.ts';
@@ -29,10 +29,7 @@ export const takeTurn =
     const from = requesterOf(delivery);
     if (from === undefined) return delivery.term('not the subject of a turn request');
     const accepted = acceptRequest(delivery.data, from, ports.clock(), ports.rules);
-    if (!accepted.ok) {
-      const told = await publishRefusal(ports.bus, from, { sequence: delivery.sequence, ...accepted.error });
-      return told ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
-    }
+    if (!accepted.ok) return refuse(ports, delivery, from, accepted.error);
     const key = executionKey(from, accepted.value.request.executionId);
     const fingerprint = fingerprintOf(ports, accepted.value);
     const turnId = ports.ids();
@@ -56,8 +53,7 @@ export const takeTurn =
         return replay(ports, delivery, from, accepted.value, key, fingerprint, claimed.error.history);
       case 'full': {
         const error = { code: 'ledger_full', message: 'no new turns are taken until there is room for their records', retryable: true };
-        const told = await publishRefusal(ports.bus, from, { sequence: delivery.sequence, executionId: accepted.value.request.executionId, error });
-        return told ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
+        return refuse(ports, delivery, from, { executionId: accepted.value.request.executionId, context: accepted.value.context, error });
       }
       default:
         return delivery.nak(ASK_AGAIN_MS);
@@ -150,8 +146,7 @@ const replay = async (
     case 'conflict': {
       const { executionId } = accepted.request;
       const error = { code: 'replay_conflict', message: 'this execution id was used for another request', retryable: false };
-      const told = await publishRefusal(ports.bus, from, { sequence: delivery.sequence, executionId, error });
-      return told ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
+      return refuse(ports, delivery, from, { executionId, context: accepted.context, error });
     }
     case 'duplicate_while_running':
       return acknowledge(delivery);
@@ -164,6 +159,17 @@ const replay = async (
     case 'run':
       return delivery.nak(ASK_AGAIN_MS);
   }
+};
+
+/** Refuses a request that never becomes a turn: on record, if it could be read at all, and then told to who sent it. */
+const refuse = async (ports: Ports, delivery: QueuedDelivery, from: Requester, { executionId, context, error }: RefusedRequest): Promise<void> => {
+  if (context !== undefined && executionId !== undefined) {
+    const mark = { id: ports.ids(), at: ports.clock(), context };
+    const recorded = await ports.audit(turnEnded(mark, { executionId, status: 'denied', code: error.code }));
+    if (!recorded.ok) return delivery.nak(ASK_AGAIN_MS);
+  }
+  const told = await publishRefusal(ports.bus, from, { sequence: delivery.sequence, error, ...(executionId === undefined ? {} : { executionId }) });
+  return told ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
 };
 
 /** Safety is the fence and not this answer: an owner that only seemed dead finds its next write refused. */
