@@ -74,7 +74,7 @@ export const turnsOf = (session: Session): ClosableTurns => {
     const followed = await followTurn(session, executionId, options, () => get(executionId));
     if (!followed.ok) return followed;
     open.add(followed.value);
-    void followed.value.result.then(() => open.delete(followed.value));
+    void followed.value.closed.then(() => open.delete(followed.value));
     return followed;
   };
 
@@ -99,7 +99,8 @@ export const turnsOf = (session: Session): ClosableTurns => {
     const { sequence } = stored.value;
     const forget = refusals.await(sequence, (error) => followed.value.settle(err({ kind: 'refused', error })));
     void followed.value.result.then(forget);
-    return ok({ ...followed.value, sequence });
+    const { result, stop } = followed.value;
+    return ok({ executionId: checked.value.executionId, sequence, result, stop });
   };
 
   return {
@@ -137,6 +138,8 @@ export const turnsOf = (session: Session): ClosableTurns => {
 };
 
 interface FollowedTurn extends TurnWatcher {
+  /** When nothing is subscribed to any more. */
+  readonly closed: Promise<void>;
   readonly settle: (outcome: Result<TurnAnswer, ClientError>) => void;
 }
 
@@ -197,7 +200,7 @@ const followTurn = async (
       settle(unavailable(`turn ${executionId} has not ended within ${timeoutMs} ms; it goes on, ask for it later`)),
     );
   }, timeoutMs);
-  void result.then(() => {
+  const closed = result.then(() => {
     clearTimeout(deadline);
     unwatch();
     return closeSubscriptions();
@@ -206,9 +209,10 @@ const followTurn = async (
     executionId,
     result,
     settle,
+    closed,
     stop: async () => {
       settle(unavailable(`stopped listening for turn ${executionId}`));
-      await result;
+      await closed;
     },
   });
 };
