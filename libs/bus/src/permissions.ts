@@ -124,15 +124,20 @@ const replyRights = (service: ServiceName): readonly string[] => {
   return ['_R_.>', ...[...askers, PROVISIONER as typeof PROVISIONER].map((asker) => `${serviceInboxPrefix(asker)}.>`)];
 };
 
-const readingRights = (service: ServiceName): readonly string[] => {
+/** The streams that a service reads, writes or works off; it checks them at its start. */
+export const streamsOf = (service: ServiceName): readonly StreamName[] => {
   const read = rowsWhere('internal-stream').filter(({ row }) => row.readBy.includes(service));
   const written = rowsWhere('to-principal', 'internal-stream').filter(({ row }) => row.from.includes(service));
   const queued = rowsWhere('principal-stream').filter(({ row }) => row.servedBy === service);
-  const streams = [...read, ...written, ...queued].flatMap(({ row }) => ('stream' in row && row.stream !== undefined ? [row.stream] : []));
+  return [...new Set([...read, ...written, ...queued].flatMap(({ row }) => ('stream' in row && row.stream !== undefined ? [row.stream] : [])))];
+};
+
+const readingRights = (service: ServiceName): readonly string[] => {
+  const read = rowsWhere('internal-stream').filter(({ row }) => row.readBy.includes(service));
   const durable = Object.entries(DURABLE_CONSUMERS).find(([name]) => name === service)?.[1];
   return [
     // Each stream is checked at start; a write whose fate is unknown is read back; a queued request can be listed.
-    ...streams.flatMap((stream) => [...jetStreamRights.head(stream), ...jetStreamRights.read(stream)]),
+    ...streamsOf(service).flatMap((stream) => [...jetStreamRights.head(stream), ...jetStreamRights.read(stream)]),
     ...read.flatMap(({ verb, row }) => [
       ...jetStreamRights.follow(row.stream),
       ...subjectPatterns(verb).flatMap((pattern) => jetStreamRights.follow(row.stream, pattern)),

@@ -34,13 +34,18 @@ describe('provisioning', () => {
     await provisioned({ turnLeaseMs: 1_500 });
     expect((await server.jsm.consumers.info('TURNS', 'tool-executor')).config.ack_wait).toBe(nanos(1_500));
   });
-  it('brings a stream with other limits to ours and keeps what is in it', async () => {
+  it('brings a stream with other limits to ours, never takes room away, and keeps what is in it', async () => {
     await server.jsm.streams.add({ ...settings.AUDIT, max_bytes: 2_000_000, max_age: nanos(3_600_000), subjects: ['sharedos.v1.t.audit.>'] });
     await server.admin.request('sharedos.v1.t.audit.denied.tool.invoked', 'kept');
     expect(await provisioned()).toMatchObject({ ok: true });
     const { config, state } = await server.jsm.streams.info('AUDIT');
-    expect(config).toMatchObject({ max_bytes: 1_000_000, max_age: 0, subjects: ['sharedos.v1.*.audit.>'] });
+    expect(config).toMatchObject({ max_bytes: 2_000_000, max_age: 0, subjects: ['sharedos.v1.*.audit.>'] });
     expect(state.messages).toBe(1);
+  });
+  it('gives a stream that is too small the room it needs', async () => {
+    await server.jsm.streams.add({ ...settings.AUDIT, max_bytes: 10_000 });
+    expect(await provisioned()).toMatchObject({ ok: true });
+    expect((await server.jsm.streams.info('AUDIT')).config.max_bytes).toBeGreaterThan(10_000);
   });
   it.each([
     ['retention', { ...settings.LEDGER, retention: RetentionPolicy.Workqueue }],

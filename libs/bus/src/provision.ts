@@ -76,11 +76,22 @@ const bringStream = async (manager: JetStreamManager, settings: StreamSettings):
     const contradiction = unchangeable(of, found.value, settings);
     if (!contradiction.ok) return contradiction;
   }
+  const wanted = found.value === undefined ? settings : { ...settings, max_bytes: neverLess(found.value.config.max_bytes, settings.max_bytes) };
   const made = await refusedOr<StreamInfo>(of, () =>
-    found.value === undefined ? manager.streams.add(settings) : manager.streams.update(settings.name, settings),
+    found.value === undefined ? manager.streams.add(wanted) : manager.streams.update(settings.name, wanted),
   );
   // Servers ignore settings they do not know, silently.
-  return made.ok ? sameSettings(of, made.value.config, settings) : made;
+  return made.ok ? sameSettings(of, made.value.config, wanted) : made;
+};
+
+/**
+ * The room of a stream only grows here. A server that is told a smaller bound deletes the oldest records at once, whatever the
+ * stream does with new ones: a claim of the ledger would be gone, and a spent use be spent again. Absent and -1 are unbounded.
+ */
+const neverLess = (found: number | undefined, wanted: number | undefined): number => {
+  const bounds = [found, wanted].map((bound) => (bound === undefined || bound < 0 ? Infinity : bound));
+  const larger = Math.max(...bounds);
+  return larger === Infinity ? -1 : larger;
 };
 
 const bringConsumer = async (manager: JetStreamManager, stream: StreamName, settings: ConsumerSettings): Promise<Result<void, ProvisionRefusal>> => {

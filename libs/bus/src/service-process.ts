@@ -3,7 +3,10 @@ import { createServer } from 'node:http';
 import type { ServiceName } from '@sharedos/contracts';
 import { type Telemetry, startTelemetry } from '@sharedos/telemetry';
 import { z } from 'zod';
-import { type Bus, connectBus } from './connect.ts';
+import type { Bus } from './bus.ts';
+import { connectBus } from './connect.ts';
+import { streamsOf } from './permissions.ts';
+import { checkStreams, describeProvisionRefusal } from './provision.ts';
 
 /** Settings that every service has. Each service extends them with its own; a security setting has no default. */
 export const baseSettings = {
@@ -71,6 +74,8 @@ export const runService = async <Shape extends z.ZodRawShape>(
     inboxPrefix: `_INBOX_SERVICE.${service}`,
     onStatus: (status) => log('broker', { status }),
   }).catch((error: unknown) => fail(`${service}: ${error instanceof Error ? error.message : String(error)}`));
+  const streams = await checkStreams(bus.nats, streamsOf(service));
+  if (!streams.ok) fail(`${service}: ${describeProvisionRefusal(streams.error)}; provision the broker first`);
   const running = await start(settings, {
     bus,
     instance,
