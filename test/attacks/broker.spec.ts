@@ -23,7 +23,7 @@ beforeAll(async () => {
   broker = await startBroker([mallory, bob, carol, rival, namesake, ...hostile]);
   attacker = await broker.as(mallory);
 });
-afterAll(() => broker.stop());
+afterAll(() => broker?.stop());
 
 const turnOf = ({ namespaceId, principal }: BrokerPrincipal): string => principalSubject('turn.request', namespaceId, principal);
 const askOf = ({ namespaceId, principal }: BrokerPrincipal): string => principalSubject('turn.get', namespaceId, principal);
