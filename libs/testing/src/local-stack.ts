@@ -87,10 +87,12 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     });
   }
   let stopped: Promise<void> | undefined;
-  // Newest first: whoever depends on a thing goes before it.
+  // Newest first: whoever depends on a thing goes before it. What cannot be stopped must not keep the rest running.
   const stop = (): Promise<void> =>
     (stopped ??= (async () => {
-      for (const close of closers.reverse()) await close();
+      const failures: unknown[] = [];
+      for (const close of closers.reverse()) await close().catch((error: unknown) => failures.push(error));
+      if (failures.length > 0) throw failures[0];
     })());
 
   try {
