@@ -12,7 +12,10 @@ const serviceVariable = (user: string): string => `SHAREDOS_${user.toUpperCase()
 
 /** The configuration of a deployed broker: the principals of a file, and no password in the text. */
 export const deployedBrokerConfig = (principalsFile: string): string => {
-  const principals = Principals.parse(JSON.parse(readFileSync(principalsFile, 'utf8'))).map(({ auditor, ...entry }) => ({ ...entry, auditor: auditor === true }));
+  const principals = Principals.parse(JSON.parse(readFileSync(principalsFile, 'utf8'))).map(({ auditor, ...entry }) => ({
+    ...entry,
+    auditor: auditor === true,
+  }));
   const variables = new Map(principals.map((entry) => [principalUser(entry.namespaceId, entry.principal), entry.passwordVariable]));
   if (variables.size !== principals.length) throw new Error(`${principalsFile} names a principal twice`);
   const accounts = brokerAccounts(principals, (user) => ({

@@ -1,5 +1,13 @@
 import { PROVISIONER, type BrokerPrincipal, serviceInboxPrefix, serviceRights } from '@sharedos/bus';
-import { type Address, SCHEMA_HEADER, SERVICE_NAMES, SUBJECTS, type ServiceName, type StreamName, type SubjectVerb } from '@sharedos/contracts';
+import {
+  type Address,
+  SCHEMA_HEADER,
+  SERVICE_NAMES,
+  SUBJECTS,
+  type ServiceName,
+  type StreamName,
+  type SubjectVerb,
+} from '@sharedos/contracts';
 import { type LocalStack, startLocalStack, waitFor } from '@sharedos/testing';
 import { type Msg, type NatsConnection, connect, headers } from 'nats';
 
@@ -18,7 +26,10 @@ export interface BrokerUnderAttack {
   /** The last sequence of every stream. */
   heads(): Promise<Readonly<Record<StreamName, number>>>;
   /** Everything that reached the inside while `act` ran: growth of each stream, and requests heard by services. */
-  reachedBy(from: RawConnection, act: () => unknown): Promise<{ readonly stored: Partial<Record<StreamName, number>>; readonly asked: readonly string[] }>;
+  reachedBy(
+    from: RawConnection,
+    act: () => unknown,
+  ): Promise<{ readonly stored: Partial<Record<StreamName, number>>; readonly asked: readonly string[] }>;
   stop(): Promise<void>;
 }
 
@@ -39,11 +50,23 @@ export const startBroker = async (principals: readonly BrokerPrincipal[]): Promi
   const stack = await startLocalStack({ principals });
   const open: NatsConnection[] = [];
   const connection = async (credentials: { user: string; password: string; inboxPrefix: string }): Promise<RawConnection> => {
-    const nats = await connect({ servers: stack.natsUrl, user: credentials.user, pass: credentials.password, inboxPrefix: credentials.inboxPrefix, reconnect: false });
+    const nats = await connect({
+      servers: stack.natsUrl,
+      user: credentials.user,
+      pass: credentials.password,
+      inboxPrefix: credentials.inboxPrefix,
+      reconnect: false,
+    });
     open.push(nats);
     const refusals: string[] = [];
     void (async () => {
-      for await (const status of nats.status()) if (status.type === 'error') refusals.push(status.permissionContext === undefined ? String(status.data) : `${status.permissionContext.operation} ${status.permissionContext.subject}`);
+      for await (const status of nats.status())
+        if (status.type === 'error')
+          refusals.push(
+            status.permissionContext === undefined
+              ? String(status.data)
+              : `${status.permissionContext.operation} ${status.permissionContext.subject}`,
+          );
     })();
     return { nats, refusals };
   };
@@ -72,7 +95,9 @@ export const startBroker = async (principals: readonly BrokerPrincipal[]): Promi
   const heads = async (): Promise<Record<StreamName, number>> => {
     const found = await Promise.all(
       STREAMS.map(async (stream) => {
-        const info = (await asService(LOOKERS[stream]).nats.request(`$JS.API.STREAM.INFO.${stream}`, '', { timeout: TIMEOUT_MS })).json<{ state: { last_seq: number } }>();
+        const info = (await asService(LOOKERS[stream]).nats.request(`$JS.API.STREAM.INFO.${stream}`, '', { timeout: TIMEOUT_MS })).json<{
+          state: { last_seq: number };
+        }>();
         return [stream, info.state.last_seq] as const;
       }),
     );
@@ -96,7 +121,9 @@ export const startBroker = async (principals: readonly BrokerPrincipal[]): Promi
       await from.nats.flush();
       const after = await heads();
       return {
-        stored: Object.fromEntries(STREAMS.filter((stream) => after[stream] !== before[stream]).map((stream) => [stream, after[stream] - before[stream]])),
+        stored: Object.fromEntries(
+          STREAMS.filter((stream) => after[stream] !== before[stream]).map((stream) => [stream, after[stream] - before[stream]]),
+        ),
         asked: asked.slice(heard).map(({ subject }) => subject),
       };
     },
@@ -108,11 +135,20 @@ export const startBroker = async (principals: readonly BrokerPrincipal[]): Promi
 };
 
 /** Publishes, and waits for the broker's refusal. */
-export const refusedPublish = async (from: RawConnection, subject: string, body: string | Uint8Array = '{}', options: { reply?: string } = {}): Promise<void> => {
+export const refusedPublish = async (
+  from: RawConnection,
+  subject: string,
+  body: string | Uint8Array = '{}',
+  options: { reply?: string } = {},
+): Promise<void> => {
   const before = from.refusals.length;
   from.nats.publish(subject, body, options);
   await from.nats.flush();
-  await waitFor(`the refusal of a publish on ${subject}`, () => from.refusals.slice(before).some((refusal) => refusal.startsWith('publish ') || /Permissions/i.test(refusal)), TIMEOUT_MS);
+  await waitFor(
+    `the refusal of a publish on ${subject}`,
+    () => from.refusals.slice(before).some((refusal) => refusal.startsWith('publish ') || /Permissions/i.test(refusal)),
+    TIMEOUT_MS,
+  );
 };
 
 /** Subscribes, and waits for the broker's refusal. */
@@ -121,7 +157,11 @@ export const refusedSubscribe = async (from: RawConnection, subject: string, que
   // Its own callback hears of the refusal too; the connection's status is what is asked.
   const subscription = from.nats.subscribe(subject, { callback: () => undefined, ...(queue === undefined ? {} : { queue }) });
   await from.nats.flush();
-  await waitFor(`the refusal of a subscription to ${subject}`, () => from.refusals.slice(before).includes(`subscription ${subject}`), TIMEOUT_MS);
+  await waitFor(
+    `the refusal of a subscription to ${subject}`,
+    () => from.refusals.slice(before).includes(`subscription ${subject}`),
+    TIMEOUT_MS,
+  );
   subscription.unsubscribe();
 };
 
@@ -145,7 +185,12 @@ export interface PubAck {
 }
 
 /** Asks for a turn as the stock client would, with extra headers when given. */
-export const requestTurn = async (from: RawConnection, subject: string, given: Readonly<Record<string, string>> = {}, body: string | Uint8Array = '{}'): Promise<PubAck> => {
+export const requestTurn = async (
+  from: RawConnection,
+  subject: string,
+  given: Readonly<Record<string, string>> = {},
+  body: string | Uint8Array = '{}',
+): Promise<PubAck> => {
   const written = headers();
   for (const [name, value] of Object.entries(given)) written.set(name, value);
   return (await from.nats.request(subject, body, { timeout: TIMEOUT_MS, headers: written })).json<PubAck>();

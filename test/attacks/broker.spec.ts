@@ -3,7 +3,19 @@ import { REQUEST_BYTES_MAX, SCHEMA_HEADER, SERVICE_NAMES, inboxPrefix, namespace
 import { waitFor } from '@sharedos/testing';
 import { connect } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BrokerUnderAttack, type RawConnection, agent, hearing, human, INBOXES, refusedPublish, refusedSubscribe, requestTurn, startBroker, verbsOf } from './broker-under-attack.ts';
+import {
+  type BrokerUnderAttack,
+  type RawConnection,
+  agent,
+  hearing,
+  human,
+  INBOXES,
+  refusedPublish,
+  refusedSubscribe,
+  requestTurn,
+  startBroker,
+  verbsOf,
+} from './broker-under-attack.ts';
 
 // Mallory is an honest principal of the tenant until the first test; everybody else is somebody she would like to be.
 const mallory: BrokerPrincipal = { namespaceId: 'tenant', principal: agent('mallory') };
@@ -54,7 +66,9 @@ describe('what is allowed works', () => {
     ]);
     const executor = asService('tool-executor').nats;
     await executor.request(subject, 'for bob', { timeout: DEADLINE_MS });
-    await executor.request(principalSubject(verb as 'turn.result', 'tenant', mallory.principal, 'e1'), 'for mallory', { timeout: DEADLINE_MS });
+    await executor.request(principalSubject(verb as 'turn.result', 'tenant', mallory.principal, 'e1'), 'for mallory', {
+      timeout: DEADLINE_MS,
+    });
     await waitFor('both results', () => his.length > 0 && hers.length > 0, DEADLINE_MS);
     expect([his, hers, theirs].map((heard) => heard.map((message) => message.string()))).toEqual([['for bob'], ['for mallory'], []]);
   });
@@ -72,47 +86,76 @@ describe('what is allowed works', () => {
       [['sharedos.v1.rival.feed.audit.denied.tool.invoked', 'theirs']],
     ]);
   });
-  it.each(hostile.map((who, place) => [HOSTILE_IDS[place]?.slice(0, 12), who] as const))('a principal and a namespace called %j work like any other', async (_, who) => {
-    const them = await broker.as(who);
-    expect(await requestTurn(them, turnOf(who))).toMatchObject({ stream: 'TURNS' });
-    expect((await them.nats.request(askOf(who), '{}', { timeout: DEADLINE_MS })).string()).toBe(askOf(who));
-    const heard = await hearing(them, `${principalSubject('turn.result', who.namespaceId, who.principal)}.>`);
-    await asService('tool-executor').nats.request(resultOf(who), 'result', { timeout: DEADLINE_MS });
-    await waitFor('the result', () => heard.length === 1, DEADLINE_MS);
-    expect(them.refusals).toEqual([]);
-  });
+  it.each(hostile.map((who, place) => [HOSTILE_IDS[place]?.slice(0, 12), who] as const))(
+    'a principal and a namespace called %j work like any other',
+    async (_, who) => {
+      const them = await broker.as(who);
+      expect(await requestTurn(them, turnOf(who))).toMatchObject({ stream: 'TURNS' });
+      expect((await them.nats.request(askOf(who), '{}', { timeout: DEADLINE_MS })).string()).toBe(askOf(who));
+      const heard = await hearing(them, `${principalSubject('turn.result', who.namespaceId, who.principal)}.>`);
+      await asService('tool-executor').nats.request(resultOf(who), 'result', { timeout: DEADLINE_MS });
+      await waitFor('the result', () => heard.length === 1, DEADLINE_MS);
+      expect(them.refusals).toEqual([]);
+    },
+  );
 });
 
 describe('publishing under the tokens of another', () => {
   const victims = { 'of the namespace': bob, 'of another namespace': rival, 'of another kind and the same name': namesake };
-  const table = verbsOf('principal-request', 'principal-stream').flatMap((verb) => Object.entries(victims).map(([which, victim]) => [verb, which, victim] as const));
+  const table = verbsOf('principal-request', 'principal-stream').flatMap((verb) =>
+    Object.entries(victims).map(([which, victim]) => [verb, which, victim] as const),
+  );
   it.each(table)('%s of a principal %s is refused and reaches nobody', async (verb, _, victim) => {
     const subject = principalSubject(verb as 'turn.get', victim.namespaceId, victim.principal);
     expect(await broker.reachedBy(attacker, () => refusedPublish(attacker, subject))).toEqual(NOTHING);
   });
-  const stray = ['*', '>', '~', '~bWFsbG9yeQ', 'mallory.x', 'Mallory'].flatMap((token) => verbsOf('principal-request', 'principal-stream').slice(0, 2).map((verb) => `sharedos.v1.tenant.${verb}.agent.${token}`));
-  it.each([...stray, 'sharedos.v1.*.turn.request.agent.mallory', 'sharedos.v1.>', 'sharedos.v1.tenant.turn.*.agent.mallory', '>', '*'])('the stray subject %s is refused', async (subject) =>
-    expect(await broker.reachedBy(attacker, () => refusedPublish(attacker, subject))).toEqual(NOTHING));
-  it.each(hostile.map((who, place) => [HOSTILE_IDS[place]?.slice(0, 12), who] as const))('neither does a principal called %j pass for another', async (_, who) => {
-    const them = await broker.as(who);
-    for (const victim of [mallory, ...hostile.filter((other) => other !== who)]) {
-      expect(await broker.reachedBy(them, () => refusedPublish(them, turnOf(victim)))).toEqual(NOTHING);
-    }
-  });
+  const stray = ['*', '>', '~', '~bWFsbG9yeQ', 'mallory.x', 'Mallory'].flatMap((token) =>
+    verbsOf('principal-request', 'principal-stream')
+      .slice(0, 2)
+      .map((verb) => `sharedos.v1.tenant.${verb}.agent.${token}`),
+  );
+  it.each([...stray, 'sharedos.v1.*.turn.request.agent.mallory', 'sharedos.v1.>', 'sharedos.v1.tenant.turn.*.agent.mallory', '>', '*'])(
+    'the stray subject %s is refused',
+    async (subject) => expect(await broker.reachedBy(attacker, () => refusedPublish(attacker, subject))).toEqual(NOTHING),
+  );
+  it.each(hostile.map((who, place) => [HOSTILE_IDS[place]?.slice(0, 12), who] as const))(
+    'neither does a principal called %j pass for another',
+    async (_, who) => {
+      const them = await broker.as(who);
+      for (const victim of [mallory, ...hostile.filter((other) => other !== who)]) {
+        expect(await broker.reachedBy(them, () => refusedPublish(them, turnOf(victim)))).toEqual(NOTHING);
+      }
+    },
+  );
 });
 
 describe('internal subjects', () => {
-  const rest: Readonly<Record<string, readonly string[]>> = { 'feed.audit': ['denied', 'tool', 'invoked'], audit: ['denied', 'tool', 'invoked'], inbox: ['agent', 'mallory'], ledger: ['use', 'g1', '1'], log: ['grant', 'g1'] };
-  const inner = verbsOf('internal-request', 'internal-stream', 'feed').map((verb) => namespaceSubject(verb, 'tenant', ...(rest[verb] ?? [])));
-  const results = verbsOf('to-principal').flatMap((verb) => [mallory, bob].map((who) => principalSubject(verb as 'turn.result', 'tenant', who.principal, 'e1')));
+  const rest: Readonly<Record<string, readonly string[]>> = {
+    'feed.audit': ['denied', 'tool', 'invoked'],
+    audit: ['denied', 'tool', 'invoked'],
+    inbox: ['agent', 'mallory'],
+    ledger: ['use', 'g1', '1'],
+    log: ['grant', 'g1'],
+  };
+  const inner = verbsOf('internal-request', 'internal-stream', 'feed').map((verb) =>
+    namespaceSubject(verb, 'tenant', ...(rest[verb] ?? [])),
+  );
+  const results = verbsOf('to-principal').flatMap((verb) =>
+    [mallory, bob].map((who) => principalSubject(verb as 'turn.result', 'tenant', who.principal, 'e1')),
+  );
   it.each([...inner, ...results])('nobody outside publishes on %s', async (subject) =>
-    expect(await broker.reachedBy(attacker, () => refusedPublish(attacker, subject))).toEqual(NOTHING));
+    expect(await broker.reachedBy(attacker, () => refusedPublish(attacker, subject))).toEqual(NOTHING),
+  );
   it.each(inner)('nor hears %s', (subject) => refusedSubscribe(attacker, subject));
-  it.each(verbsOf('internal-request', 'internal-stream', 'feed', 'principal-request', 'principal-stream'))('nor all of %s', async (verb) => {
-    await refusedSubscribe(attacker, `sharedos.v1.tenant.${verb}.>`);
-    await refusedSubscribe(attacker, `sharedos.v1.*.${verb}.*.*`);
-  });
-  it('not even an auditor hears the records themselves', async () => refusedSubscribe(await broker.as(carol), 'sharedos.v1.tenant.audit.>'));
+  it.each(verbsOf('internal-request', 'internal-stream', 'feed', 'principal-request', 'principal-stream'))(
+    'nor all of %s',
+    async (verb) => {
+      await refusedSubscribe(attacker, `sharedos.v1.tenant.${verb}.>`);
+      await refusedSubscribe(attacker, `sharedos.v1.*.${verb}.*.*`);
+    },
+  );
+  it('not even an auditor hears the records themselves', async () =>
+    refusedSubscribe(await broker.as(carol), 'sharedos.v1.tenant.audit.>'));
 });
 
 describe('listening to another', () => {
@@ -154,7 +197,10 @@ describe('listening to another', () => {
 });
 
 describe('the API of JetStream and of the server', () => {
-  const push = JSON.stringify({ stream_name: 'TURNS', config: { durable_name: 'x', deliver_subject: 'sharedos.v1.tenant.log.grant.g1', ack_policy: 'none' } });
+  const push = JSON.stringify({
+    stream_name: 'TURNS',
+    config: { durable_name: 'x', deliver_subject: 'sharedos.v1.tenant.log.grant.g1', ack_policy: 'none' },
+  });
   it('answers a service that may ask', async () => {
     const info = await asService('tool-executor').nats.request('$JS.API.STREAM.INFO.TURNS', '', { timeout: DEADLINE_MS });
     expect(info.json()).toMatchObject({ config: { name: 'TURNS' } });
@@ -181,7 +227,9 @@ describe('the API of JetStream and of the server', () => {
     ['$SYS.ACCOUNT.CORE.DISCONNECT', '{}'],
     ['$SRV.PING', ''],
     ['$SRV.STATS.authorizer', ''],
-  ])('refuses a principal on %s', async (subject, body) => expect(await broker.reachedBy(attacker, () => refusedPublish(attacker, subject, body))).toEqual(NOTHING));
+  ])('refuses a principal on %s', async (subject, body) =>
+    expect(await broker.reachedBy(attacker, () => refusedPublish(attacker, subject, body))).toEqual(NOTHING),
+  );
 });
 
 describe('a reply subject of the attacker’s choice', () => {
@@ -203,7 +251,9 @@ describe('a reply subject of the attacker’s choice', () => {
   it('is written to, between users of one account: this is what the boundary between the two is for', async () => {
     const executor = asService('tool-executor');
     const reached = await broker.reachedBy(executor, async () => {
-      executor.nats.publish(namespaceSubject('ledger', 'tenant', 'use', 'control', '1'), '{}', { reply: namespaceSubject('log', 'tenant', 'grant', 'control') });
+      executor.nats.publish(namespaceSubject('ledger', 'tenant', 'use', 'control', '1'), '{}', {
+        reply: namespaceSubject('log', 'tenant', 'grant', 'control'),
+      });
       await waitFor('the acknowledgement in the log', async () => (await broker.heads()).LOG > 0, DEADLINE_MS);
     });
     expect(reached.stored).toEqual({ LEDGER: 1, LOG: 1 });
@@ -237,7 +287,11 @@ describe('a reply subject of the attacker’s choice', () => {
       await hearing(victim, `${inboxPrefix('tenant', bob.principal)}.>`),
       await hearing(auditor, `${namespaceSubject('feed.audit', 'tenant')}.>`),
     ];
-    for (const reply of [resultOf(bob), `${inboxPrefix('tenant', bob.principal)}.x`, namespaceSubject('feed.audit', 'tenant', 'allowed', 'tool', 'invoked')]) {
+    for (const reply of [
+      resultOf(bob),
+      `${inboxPrefix('tenant', bob.principal)}.x`,
+      namespaceSubject('feed.audit', 'tenant', 'allowed', 'tool', 'invoked'),
+    ]) {
       await broker.reachedBy(attacker, () => {
         attacker.nats.publish(turnOf(mallory), '{}', { reply });
         attacker.nats.publish(askOf(mallory), '{}', { reply });
@@ -245,7 +299,9 @@ describe('a reply subject of the attacker’s choice', () => {
     }
     await waitFor('what was sent to them', () => heard.every((messages) => messages.length === 2), DEADLINE_MS);
     // One account of principals shares its subjects, so the broker cannot keep these out; the name of the schema does.
-    expect(heard.map((messages) => messages.map((message) => message.headers?.get(SCHEMA_HEADER) ?? ''))).toEqual(heard.map(() => ['', 'turn.get.reply/1']));
+    expect(heard.map((messages) => messages.map((message) => message.headers?.get(SCHEMA_HEADER) ?? ''))).toEqual(
+      heard.map(() => ['', 'turn.get.reply/1']),
+    );
     await drainOwnRequests();
   });
 });
@@ -264,14 +320,20 @@ describe('headers that the broker obeys', () => {
     const ack = await requestTurn(victim, turnOf(bob), { 'Nats-Msg-Id': 'turn-2' });
     // Not silent: either it has a place of its own, or it says `duplicate`.
     expect(ack.duplicate === true || ack.seq !== stolen.seq).toBe(true);
-    const accepted = await waitFor('the end of the window', async () => {
-      const again = await requestTurn(victim, turnOf(bob), { 'Nats-Msg-Id': 'turn-2' });
-      return again.duplicate !== true && again;
-    }, DEADLINE_MS);
+    const accepted = await waitFor(
+      'the end of the window',
+      async () => {
+        const again = await requestTurn(victim, turnOf(bob), { 'Nats-Msg-Id': 'turn-2' });
+        return again.duplicate !== true && again;
+      },
+      DEADLINE_MS,
+    );
     expect(accepted.seq).toBe((await broker.heads()).TURNS);
   });
   it('the window in which ids count is the shortest that the server knows', async () => {
-    const info = (await asService('tool-executor').nats.request('$JS.API.STREAM.INFO.TURNS', '', { timeout: DEADLINE_MS })).json<{ config: { duplicate_window: number } }>();
+    const info = (await asService('tool-executor').nats.request('$JS.API.STREAM.INFO.TURNS', '', { timeout: DEADLINE_MS })).json<{
+      config: { duplicate_window: number };
+    }>();
     expect(info.config.duplicate_window).toBe(100_000_000);
   });
   it.each([
@@ -281,7 +343,10 @@ describe('headers that the broker obeys', () => {
     ['Nats-Expected-Stream', 'LOG', /expected stream/],
   ])('%s: %s is refused and empties nothing', async (name, value, why) => {
     await requestTurn(attacker, turnOf(mallory));
-    const state = async () => (await asService('tool-executor').nats.request('$JS.API.STREAM.INFO.TURNS', '', { timeout: DEADLINE_MS })).json<{ state: { messages: number } }>().state.messages;
+    const state = async () =>
+      (await asService('tool-executor').nats.request('$JS.API.STREAM.INFO.TURNS', '', { timeout: DEADLINE_MS })).json<{
+        state: { messages: number };
+      }>().state.messages;
     const before = await state();
     expect((await requestTurn(attacker, turnOf(mallory), { [name]: value })).error?.description).toMatch(why);
     expect(await state()).toBe(before);
@@ -289,7 +354,9 @@ describe('headers that the broker obeys', () => {
   });
   it('a request over the limit is refused to its sender and stored nowhere', async () => {
     const reached = await broker.reachedBy(attacker, async () => {
-      expect((await requestTurn(attacker, turnOf(mallory), { a: 'b' }, 'x'.repeat(REQUEST_BYTES_MAX + 1))).error?.description).toMatch(/size exceeds/);
+      expect((await requestTurn(attacker, turnOf(mallory), { a: 'b' }, 'x'.repeat(REQUEST_BYTES_MAX + 1))).error?.description).toMatch(
+        /size exceeds/,
+      );
     });
     expect(reached).toEqual(NOTHING);
   });
@@ -299,8 +366,15 @@ describe('logging in', () => {
   const attempt = (options: object) => connect({ servers: broker.stack.natsUrl, reconnect: false, ...options });
   it('is refused without a name, with a wrong password, and with the password of another', async () => {
     const { user, password } = broker.stack.credentials.principal('tenant', mallory.principal);
-    (await attempt({ user, pass: password }).then((nats) => nats)).close();
-    for (const options of [{}, { user, pass: 'guess' }, { user: 'authorizer', pass: password }, { user: 'provisioner', pass: password }, { user: 'sys', pass: 'sys' }]) {
+    const allowed = await attempt({ user, pass: password });
+    await allowed.close();
+    for (const options of [
+      {},
+      { user, pass: 'guess' },
+      { user: 'authorizer', pass: password },
+      { user: 'provisioner', pass: password },
+      { user: 'sys', pass: 'sys' },
+    ]) {
       await expect(attempt(options)).rejects.toThrow(/Authorization/i);
     }
   });
@@ -326,9 +400,17 @@ describe('a service that was taken over', () => {
     ['messaging-router', '$JS.API.CONSUMER.MSG.NEXT.TURNS.tool-executor'],
     ['audit-projector', '$JS.API.STREAM.MSG.DELETE.AUDIT'],
     ['messaging-router', '_INBOX_SERVICE.authorizer.x'],
-  ] as const)('%s cannot publish on %s', async (service, subject) => expect(await broker.reachedBy(attacker, () => refusedPublish(asService(service), subject))).toEqual(NOTHING));
+  ] as const)('%s cannot publish on %s', async (service, subject) =>
+    expect(await broker.reachedBy(attacker, () => refusedPublish(asService(service), subject))).toEqual(NOTHING),
+  );
   it.each(SERVICE_NAMES)('%s hears no inbox but its own', async (service) => {
-    for (const subject of ['_INBOX_SERVICE.>', '_INBOX.>', '_R_.>', ...INBOXES.filter((prefix) => !prefix.endsWith(`.${service}`)).map((prefix) => `${prefix}.>`)]) await refusedSubscribe(asService(service), subject);
+    for (const subject of [
+      '_INBOX_SERVICE.>',
+      '_INBOX.>',
+      '_R_.>',
+      ...INBOXES.filter((prefix) => !prefix.endsWith(`.${service}`)).map((prefix) => `${prefix}.>`),
+    ])
+      await refusedSubscribe(asService(service), subject);
   });
 });
 

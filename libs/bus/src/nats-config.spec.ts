@@ -11,20 +11,27 @@ describe('the written configuration', () => {
     expect(text.match(/subscribe \{ allow: \[\s+"c\.>"\s+\] \}/g)).toHaveLength(2);
   });
   it('gives JetStream to CORE alone and never allows responses', () => {
-    const text = renderNatsConfig(listener, brokerAccounts([], () => 'secret'));
+    const text = renderNatsConfig(
+      listener,
+      brokerAccounts([], () => 'secret'),
+    );
     expect(text.match(/jetstream: enabled/g)).toHaveLength(1);
     expect(text.indexOf('jetstream: enabled')).toBeLessThan(text.indexOf('EDGE {'));
     expect(text).not.toMatch(/allow_responses|no_auth_user/);
   });
   it('names a variable where the password is in the environment', () =>
-    expect(renderNatsConfig(listener, { core: [{ ...user, password: { env: 'AUTHORIZER_PASSWORD' } }], edge: [] })).toContain('password: $AUTHORIZER_PASSWORD\n'));
+    expect(renderNatsConfig(listener, { core: [{ ...user, password: { env: 'AUTHORIZER_PASSWORD' } }], edge: [] })).toContain(
+      'password: $AUTHORIZER_PASSWORD\n',
+    ));
   it.each([
     ['publish', { publish: [], subscribe: ['c'] }],
     ['subscribe', { publish: ['a'], subscribe: [] }],
   ])('is refused for a user with nothing to %s: the server would take that for everything', (_, rights) =>
-    expect(() => renderNatsConfig(listener, { core: [{ ...user, rights }], edge: [] })).toThrow(/all of them/));
+    expect(() => renderNatsConfig(listener, { core: [{ ...user, rights }], edge: [] })).toThrow(/all of them/),
+  );
   it.each(['a"b', 'a\\b', 'a\nb'])('is refused for a value that would end its string: %j', (password) =>
-    expect(() => renderNatsConfig(listener, { core: [{ ...user, password }], edge: [] })).toThrow(RangeError));
+    expect(() => renderNatsConfig(listener, { core: [{ ...user, password }], edge: [] })).toThrow(RangeError),
+  );
   it('is refused for a name of a variable that is none', () =>
     expect(() => renderNatsConfig(listener, { core: [{ ...user, password: { env: 'A B' } }], edge: [] })).toThrow(RangeError));
 });

@@ -1,5 +1,14 @@
 import { PAYLOAD_BYTES_MAX, SERVICE_NAMES, type ServiceName } from '@sharedos/contracts';
-import { type BrokerPrincipal, PROVISIONER, type UserRights, crossings, principalRights, principalUser, provisionerRights, serviceRights } from './permissions.ts';
+import {
+  type BrokerPrincipal,
+  PROVISIONER,
+  type UserRights,
+  crossings,
+  principalRights,
+  principalUser,
+  provisionerRights,
+  serviceRights,
+} from './permissions.ts';
 
 /** A password itself, or the environment variable of nats-server that holds it. */
 export type BrokerPassword = string | { readonly env: string };

@@ -1,7 +1,29 @@
-import { ADDRESS_KINDS, type Address, SERVICE_NAMES, SUBJECTS, type StreamName, type SubjectRow, type SubjectVerb, addressOf, inboxPrefix, namespaceSubject, principalSubject } from '@sharedos/contracts';
+import {
+  ADDRESS_KINDS,
+  type Address,
+  SERVICE_NAMES,
+  SUBJECTS,
+  type StreamName,
+  type SubjectRow,
+  type SubjectVerb,
+  addressOf,
+  inboxPrefix,
+  namespaceSubject,
+  principalSubject,
+} from '@sharedos/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PROVISIONER, crossings, principalRights, principalUser, provisionerRights, serviceInboxPrefix, serviceRights, streamSubjects, subjectPatterns } from './permissions.ts';
+import {
+  PROVISIONER,
+  crossings,
+  principalRights,
+  principalUser,
+  provisionerRights,
+  serviceInboxPrefix,
+  serviceRights,
+  streamSubjects,
+  subjectPatterns,
+} from './permissions.ts';
 import { covers, overlap } from './subject-match.fixture.ts';
 
 const VERBS = Object.keys(SUBJECTS) as SubjectVerb[];
@@ -11,16 +33,36 @@ const alice = { kind: 'human', userId: 'alice' } as const;
 const allowed = (patterns: readonly string[], subject: string): boolean => patterns.some((pattern) => covers(pattern, subject));
 
 /** Small identifiers that collide when they are joined carelessly, and hostile ones. */
-const identifier = fc.constantFrom('a', 'b', 'a.b', 'b.c', '*', '>', '~Kg', '../x', 'a b', '😀', 'x'.repeat(250), 'turn', 'human', '$JS', '_INBOX');
+const identifier = fc.constantFrom(
+  'a',
+  'b',
+  'a.b',
+  'b.c',
+  '*',
+  '>',
+  '~Kg',
+  '../x',
+  'a b',
+  '😀',
+  'x'.repeat(250),
+  'turn',
+  'human',
+  '$JS',
+  '_INBOX',
+);
 const principal = fc.tuple(fc.constantFrom(...ADDRESS_KINDS), identifier).map(([kind, id]): Address => addressOf(kind, id));
 const someone = fc.record({ namespaceId: identifier, principal });
 
 /** The subjects on which somebody is spoken for or to. */
 const ownSubjects = ({ namespaceId, principal: who }: { namespaceId: string; principal: Address }) => ({
-  publish: VERBS.filter((verb) => ['principal-request', 'principal-stream'].includes(rowOf(verb).use)).map((verb) => principalSubject(verb as 'turn.get', namespaceId, who)),
+  publish: VERBS.filter((verb) => ['principal-request', 'principal-stream'].includes(rowOf(verb).use)).map((verb) =>
+    principalSubject(verb as 'turn.get', namespaceId, who),
+  ),
   subscribe: [
     `${inboxPrefix(namespaceId, who)}.x`,
-    ...VERBS.filter((verb) => rowOf(verb).use === 'to-principal').map((verb) => principalSubject(verb as 'turn.result', namespaceId, who, 'e1')),
+    ...VERBS.filter((verb) => rowOf(verb).use === 'to-principal').map((verb) =>
+      principalSubject(verb as 'turn.result', namespaceId, who, 'e1'),
+    ),
   ],
 });
 
@@ -87,7 +129,8 @@ describe('what crosses between the accounts', () => {
     const internal = VERBS.filter((verb) => rowOf(verb).use.startsWith('internal')).flatMap(subjectPatterns);
     expect([...requests, ...answers].filter((crossing) => internal.some((pattern) => overlap(crossing, pattern)))).toEqual([]);
   });
-  it('no request is also an answer', () => expect(requests.filter((request) => answers.some((answer) => overlap(request, answer)))).toEqual([]));
+  it('no request is also an answer', () =>
+    expect(requests.filter((request) => answers.some((answer) => overlap(request, answer)))).toEqual([]));
 });
 
 describe('a stream', () => {
@@ -100,7 +143,9 @@ describe('a stream', () => {
     expect(streamSubjects(stream).filter((subject) => answered.some((pattern) => overlap(subject, pattern)))).toEqual([]);
   });
   it('nor anything that the broker itself writes', () =>
-    expect(STREAMS.flatMap(streamSubjects).filter((subject) => ['feed.audit'].some((verb) => overlap(subject, `sharedos.v1.*.${verb}.>`)))).toEqual([]));
+    expect(
+      STREAMS.flatMap(streamSubjects).filter((subject) => ['feed.audit'].some((verb) => overlap(subject, `sharedos.v1.*.${verb}.>`))),
+    ).toEqual([]));
 });
 
 describe.each(SERVICE_NAMES)('the service %s', (service) => {
@@ -118,7 +163,11 @@ describe.each(SERVICE_NAMES)('the service %s', (service) => {
   it('touches only streams that it reads, writes or serves', () => {
     const own = new Set(
       VERBS.map(rowOf).flatMap((row) =>
-        ('stream' in row && row.stream !== undefined && (('from' in row && (row.from as readonly string[]).includes(service)) || ('readBy' in row && row.readBy.includes(service)) || ('servedBy' in row && row.servedBy === service)))
+        'stream' in row &&
+        row.stream !== undefined &&
+        (('from' in row && (row.from as readonly string[]).includes(service)) ||
+          ('readBy' in row && row.readBy.includes(service)) ||
+          ('servedBy' in row && row.servedBy === service))
           ? [row.stream]
           : [],
       ),
@@ -153,7 +202,15 @@ describe('the provisioner', () => {
   it('neither publishes nor hears anything of the system', () =>
     expect([...rights.publish, ...rights.subscribe].filter((right) => overlap(right, 'sharedos.>'))).toEqual([]));
   it('cannot remove, empty or read a stream', () => {
-    for (const verb of ['STREAM.DELETE.*', 'STREAM.PURGE.*', 'STREAM.MSG.GET.*', 'STREAM.MSG.DELETE.*', 'CONSUMER.MSG.NEXT.*.*', 'CONSUMER.DELETE.*.*', 'DIRECT.GET.*']) {
+    for (const verb of [
+      'STREAM.DELETE.*',
+      'STREAM.PURGE.*',
+      'STREAM.MSG.GET.*',
+      'STREAM.MSG.DELETE.*',
+      'CONSUMER.MSG.NEXT.*.*',
+      'CONSUMER.DELETE.*.*',
+      'DIRECT.GET.*',
+    ]) {
       expect(rights.publish.filter((right) => overlap(right, `$JS.API.${verb}`))).toEqual([]);
     }
   });

@@ -39,8 +39,8 @@ export const DURABLE_CONSUMERS = {
 
 const VERBS = Object.keys(SUBJECTS) as SubjectVerb[];
 const rowsWhere = <Use extends SubjectRow['use']>(...uses: readonly Use[]) =>
-  VERBS.map((verb) => ({ verb, row: SUBJECTS[verb] as SubjectRow })).filter((entry): entry is { verb: SubjectVerb; row: Extract<SubjectRow, { use: Use }> } =>
-    uses.some((use) => use === entry.row.use),
+  VERBS.map((verb) => ({ verb, row: SUBJECTS[verb] as SubjectRow })).filter(
+    (entry): entry is { verb: SubjectVerb; row: Extract<SubjectRow, { use: Use }> } => uses.some((use) => use === entry.row.use),
   );
 
 /** Every subject of a row, for all namespaces and principals. */
@@ -75,14 +75,17 @@ export const crossings = (): { readonly requests: readonly string[]; readonly an
 export const serviceInboxPrefix = (user: ServiceName | typeof PROVISIONER): string => `_INBOX_SERVICE.${user}`;
 
 /** The name a principal logs in with. Encoded by parts, so that no two principals share one. */
-export const principalUser = (namespaceId: string, principal: Address): string => `principal.${encodeName(namespaceId, ...addressPath(principal))}`;
+export const principalUser = (namespaceId: string, principal: Address): string =>
+  `principal.${encodeName(namespaceId, ...addressPath(principal))}`;
 
 /**
  * A principal asks under its own tokens and hears its own answers. Every right is a literal subject or one under its own
  * tokens; there is nothing under `$JS`, because whoever makes a consumer chooses where the broker writes.
  */
 export const principalRights = ({ namespaceId, principal, auditor }: BrokerPrincipal): UserRights => ({
-  publish: rowsWhere('principal-request', 'principal-stream').map(({ verb }) => principalSubject(verb as 'turn.get', namespaceId, principal)),
+  publish: rowsWhere('principal-request', 'principal-stream').map(({ verb }) =>
+    principalSubject(verb as 'turn.get', namespaceId, principal),
+  ),
   subscribe: [
     `${inboxPrefix(namespaceId, principal)}.>`,
     ...rowsWhere('to-principal').map(({ verb }) => `${principalSubject(verb as 'turn.result', namespaceId, principal)}.>`),
@@ -101,7 +104,11 @@ export const serviceRights = (service: ServiceName): UserRights => {
       ...replyRights(service),
       ...readingRights(service),
     ]),
-    subscribe: unique([`${serviceInboxPrefix(service)}.>`, ...served.flatMap(({ verb }) => subjectPatterns(verb)), ...discoveryRights(service)]),
+    subscribe: unique([
+      `${serviceInboxPrefix(service)}.>`,
+      ...served.flatMap(({ verb }) => subjectPatterns(verb)),
+      ...discoveryRights(service),
+    ]),
   };
 };
 
@@ -120,7 +127,9 @@ export const provisionerRights = (): UserRights => ({
 
 /** Where a service answers: requests that crossed from EDGE, services that may ask it, and the provisioner asking who is there. */
 const replyRights = (service: ServiceName): readonly string[] => {
-  const askers = SERVICE_NAMES.filter((asker) => rowsWhere('internal-request').some(({ row }) => row.servedBy === service && row.from.includes(asker)));
+  const askers = SERVICE_NAMES.filter((asker) =>
+    rowsWhere('internal-request').some(({ row }) => row.servedBy === service && row.from.includes(asker)),
+  );
   return ['_R_.>', ...[...askers, PROVISIONER as typeof PROVISIONER].map((asker) => `${serviceInboxPrefix(asker)}.>`)];
 };
 
@@ -129,7 +138,9 @@ export const streamsOf = (service: ServiceName): readonly StreamName[] => {
   const read = rowsWhere('internal-stream').filter(({ row }) => row.readBy.includes(service));
   const written = rowsWhere('to-principal', 'internal-stream').filter(({ row }) => row.from.includes(service));
   const queued = rowsWhere('principal-stream').filter(({ row }) => row.servedBy === service);
-  return [...new Set([...read, ...written, ...queued].flatMap(({ row }) => ('stream' in row && row.stream !== undefined ? [row.stream] : [])))];
+  return [
+    ...new Set([...read, ...written, ...queued].flatMap(({ row }) => ('stream' in row && row.stream !== undefined ? [row.stream] : []))),
+  ];
 };
 
 const readingRights = (service: ServiceName): readonly string[] => {
@@ -145,7 +156,9 @@ const readingRights = (service: ServiceName): readonly string[] => {
     ...(durable === undefined ? [] : jetStreamRights.consume(durable.stream, durable.name)),
     // A principal's turns are listed from what they were answered.
     ...(service === 'tool-executor'
-      ? (['turn.event', 'turn.result'] as const).flatMap((verb) => subjectPatterns(verb).flatMap((pattern) => jetStreamRights.follow('TURN_EVENTS', pattern)))
+      ? (['turn.event', 'turn.result'] as const).flatMap((verb) =>
+          subjectPatterns(verb).flatMap((pattern) => jetStreamRights.follow('TURN_EVENTS', pattern)),
+        )
       : []),
     // An acknowledged message leaves its inbox for good.
     ...(service === 'messaging-router' ? ['$JS.API.STREAM.MSG.DELETE.MESSAGES'] : []),

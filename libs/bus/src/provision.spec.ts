@@ -13,7 +13,8 @@ afterEach(() => server.end());
 // The server of these tests has little room.
 const bytesMax = { TURNS: 1_000_000, TURN_EVENTS: 1_000_000, LEDGER: 1_000_000, MESSAGES: 1_000_000, AUDIT: 1_000_000 };
 const settings = streamSettings({ bytesMax });
-const provisioned = (options: StreamOptions = {}) => provision({ servers: server.url, user: 'service', pass: 'secret' }, { bytesMax, ...options });
+const provisioned = (options: StreamOptions = {}) =>
+  provision({ servers: server.url, user: 'service', pass: 'secret' }, { bytesMax, ...options });
 const NAMES = ['AUDIT', 'LEDGER', 'LOG', 'MESSAGES', 'TURNS', 'TURN_EVENTS'];
 
 describe('provisioning', () => {
@@ -35,7 +36,12 @@ describe('provisioning', () => {
     expect((await server.jsm.consumers.info('TURNS', 'tool-executor')).config.ack_wait).toBe(nanos(1_500));
   });
   it('brings a stream with other limits to ours, never takes room away, and keeps what is in it', async () => {
-    await server.jsm.streams.add({ ...settings.AUDIT, max_bytes: 2_000_000, max_age: nanos(3_600_000), subjects: ['sharedos.v1.t.audit.>'] });
+    await server.jsm.streams.add({
+      ...settings.AUDIT,
+      max_bytes: 2_000_000,
+      max_age: nanos(3_600_000),
+      subjects: ['sharedos.v1.t.audit.>'],
+    });
     await server.admin.request('sharedos.v1.t.audit.denied.tool.invoked', 'kept');
     expect(await provisioned()).toMatchObject({ ok: true });
     const { config, state } = await server.jsm.streams.info('AUDIT');
@@ -59,21 +65,33 @@ describe('provisioning', () => {
   });
   it('is refused, with the words of the broker, when another stream holds one of our subjects', async () => {
     await server.jsm.streams.add({ name: 'OTHER', subjects: ['sharedos.v1.t.log.grant.*'] });
-    expect(await provisioned()).toMatchObject({ ok: false, error: { kind: 'refused', of: 'stream LOG', why: expect.stringMatching(/overlap/) } });
+    expect(await provisioned()).toMatchObject({
+      ok: false,
+      error: { kind: 'refused', of: 'stream LOG', why: expect.stringMatching(/overlap/) },
+    });
   });
   it('is refused when an existing stream has another live copy: the server changes that in no stream', async () => {
     await server.jsm.streams.add({ ...settings.AUDIT, republish: { src: 'sharedos.v1.*.audit.>', dest: 'elsewhere.{{wildcard(1)}}.>' } });
-    expect(await provisioned()).toMatchObject({ ok: false, error: { kind: 'refused', of: 'stream AUDIT', why: expect.stringMatching(/republish/i) } });
+    expect(await provisioned()).toMatchObject({
+      ok: false,
+      error: { kind: 'refused', of: 'stream AUDIT', why: expect.stringMatching(/republish/i) },
+    });
   });
   it('is unavailable when there is no broker, or it does not know the user', async () => {
     expect(await provision({ servers: 'nats://127.0.0.1:1' })).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
-    expect(await provision({ servers: server.url, user: 'service', pass: 'wrong' })).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    expect(await provision({ servers: server.url, user: 'service', pass: 'wrong' })).toMatchObject({
+      ok: false,
+      error: { kind: 'unavailable' },
+    });
   });
 });
 
 describe('checking the streams at a start', () => {
   it('names a stream that is missing', async () =>
-    expect(await checkStreams(server.admin, ['LOG'])).toMatchObject({ ok: false, error: { kind: 'contradiction', of: 'stream LOG', setting: 'existence' } }));
+    expect(await checkStreams(server.admin, ['LOG'])).toMatchObject({
+      ok: false,
+      error: { kind: 'contradiction', of: 'stream LOG', setting: 'existence' },
+    }));
   it.each([
     ['TURNS', 'discard_new_per_subject', { discard_new_per_subject: false }],
     ['LEDGER', 'discard', { discard: DiscardPolicy.Old }],
@@ -110,7 +128,11 @@ describe('the streams', () => {
     await expect(server.jsm.streams.purge('LOG')).rejects.toThrow(/not permitted/);
   });
   it('queue at most 50 requests of one principal, whatever the others have queued', async () => {
-    const ask = async (id: string) => JSON.parse((await server.admin.request(`sharedos.v1.t.turn.request.agent.${id}`, '{}')).string()) as { seq?: number; error?: { description: string } };
+    const ask = async (id: string) =>
+      JSON.parse((await server.admin.request(`sharedos.v1.t.turn.request.agent.${id}`, '{}')).string()) as {
+        seq?: number;
+        error?: { description: string };
+      };
     for (let count = 0; count < 50; count += 1) expect((await ask('a')).error).toBeUndefined();
     expect((await ask('a')).error?.description).toMatch(/maximum messages per subject/);
     expect((await ask('b')).error).toBeUndefined();
@@ -121,7 +143,8 @@ describe('the streams', () => {
     await server.admin.request('sharedos.v1.~bi5z.audit.denied.tool.invoked', 'one');
     await server.admin.request('sharedos.v1.~bi5z.audit.denied.tool.invoked', 'two');
     const heard = [];
-    for await (const message of feed) heard.push([message.subject, message.string(), message.headers?.get('Nats-Sequence'), message.headers?.get('Nats-Last-Sequence')]);
+    for await (const message of feed)
+      heard.push([message.subject, message.string(), message.headers?.get('Nats-Sequence'), message.headers?.get('Nats-Last-Sequence')]);
     expect(heard).toEqual([
       ['sharedos.v1.~bi5z.feed.audit.denied.tool.invoked', 'one', '1', '0'],
       ['sharedos.v1.~bi5z.feed.audit.denied.tool.invoked', 'two', '2', '1'],

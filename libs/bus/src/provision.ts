@@ -1,6 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Result, type StreamName, type Unavailable, err, ok, unavailable } from '@sharedos/contracts';
-import { type ConnectionOptions, type ConsumerInfo, type JetStreamManager, type NatsConnection, NatsError, type StreamConfig, type StreamInfo, connect } from 'nats';
+import {
+  type ConnectionOptions,
+  type ConsumerInfo,
+  type JetStreamManager,
+  type NatsConnection,
+  NatsError,
+  type StreamConfig,
+  type StreamInfo,
+  connect,
+} from 'nats';
 import { PROVISIONER, serviceInboxPrefix } from './permissions.ts';
 import { type ConsumerSettings, type StreamOptions, type StreamSettings, consumerSettings, streamSettings } from './streams.ts';
 
@@ -50,14 +59,18 @@ export const provision = async (connection: ConnectionOptions, options: StreamOp
  * Whether streams are as this version needs them; a service asks at its start, before it trusts one. Size and number of copies
  * are the operator's to choose and are not compared.
  */
-export const checkStreams = async (nats: NatsConnection, streams: readonly StreamName[] = Object.keys(streamSettings()) as StreamName[]): Promise<Result<void, ProvisionRefusal>> => {
+export const checkStreams = async (
+  nats: NatsConnection,
+  streams: readonly StreamName[] = Object.keys(streamSettings()) as StreamName[],
+): Promise<Result<void, ProvisionRefusal>> => {
   const wanted = streamSettings();
   try {
     const manager = await nats.jetstreamManager({ timeout: REQUEST_TIMEOUT_MS, checkAPI: false });
     for (const name of streams) {
       const found = await found404(name, () => manager.streams.info(name));
       if (!found.ok) return found;
-      if (found.value === undefined) return err({ kind: 'contradiction', of: `stream ${name}`, setting: 'existence', found: false, wanted: true });
+      if (found.value === undefined)
+        return err({ kind: 'contradiction', of: `stream ${name}`, setting: 'existence', found: false, wanted: true });
       const { storage: _storage, max_bytes: _bytes, num_replicas: _replicas, ...compared } = wanted[name];
       const same = sameSettings(`stream ${name}`, found.value.config, compared);
       if (!same.ok) return same;
@@ -76,7 +89,8 @@ const bringStream = async (manager: JetStreamManager, settings: StreamSettings):
     const contradiction = unchangeable(of, found.value, settings);
     if (!contradiction.ok) return contradiction;
   }
-  const wanted = found.value === undefined ? settings : { ...settings, max_bytes: neverLess(found.value.config.max_bytes, settings.max_bytes) };
+  const wanted =
+    found.value === undefined ? settings : { ...settings, max_bytes: neverLess(found.value.config.max_bytes, settings.max_bytes) };
   const made = await refusedOr<StreamInfo>(of, () =>
     found.value === undefined ? manager.streams.add(wanted) : manager.streams.update(settings.name, wanted),
   );
@@ -94,7 +108,11 @@ const neverLess = (found: number | undefined, wanted: number | undefined): numbe
   return larger === Infinity ? -1 : larger;
 };
 
-const bringConsumer = async (manager: JetStreamManager, stream: StreamName, settings: ConsumerSettings): Promise<Result<void, ProvisionRefusal>> => {
+const bringConsumer = async (
+  manager: JetStreamManager,
+  stream: StreamName,
+  settings: ConsumerSettings,
+): Promise<Result<void, ProvisionRefusal>> => {
   const of = `consumer ${settings.durable_name} of ${stream}`;
   const made = await refusedOr<ConsumerInfo>(of, () => manager.consumers.add(stream, settings));
   return made.ok ? sameSettings(of, made.value.config, settings) : made;
@@ -104,9 +122,15 @@ const unchangeable = (of: string, { config }: StreamInfo, wanted: StreamSettings
   const same = sameSettings(of, config, { retention: wanted.retention, storage: wanted.storage });
   if (!same.ok) return same;
   // Once denied, deleting stays denied. And a stream that copies or is sealed is not ours at all.
-  const never: readonly (keyof StreamConfig)[] = ['sealed', 'mirror', 'sources', ...(['deny_delete', 'deny_purge'] as const).filter((setting) => wanted[setting] !== true)];
+  const never: readonly (keyof StreamConfig)[] = [
+    'sealed',
+    'mirror',
+    'sources',
+    ...(['deny_delete', 'deny_purge'] as const).filter((setting) => wanted[setting] !== true),
+  ];
   for (const setting of never) {
-    if (isSet(config[setting])) return err({ kind: 'contradiction', of, setting, found: config[setting], wanted: wanted[setting] ?? false });
+    if (isSet(config[setting]))
+      return err({ kind: 'contradiction', of, setting, found: config[setting], wanted: wanted[setting] ?? false });
   }
   return ok(undefined);
 };
@@ -115,7 +139,8 @@ const sameSettings = (of: string, found: object, wanted: object): Result<void, P
   const standing = found as Readonly<Record<string, unknown>>;
   for (const [setting, value] of Object.entries(wanted)) {
     // The server leaves out what is false, and the client adds what is undefined.
-    if (!isDeepStrictEqual(standing[setting] ?? false, value ?? false)) return err({ kind: 'contradiction', of, setting, found: standing[setting], wanted: value });
+    if (!isDeepStrictEqual(standing[setting] ?? false, value ?? false))
+      return err({ kind: 'contradiction', of, setting, found: standing[setting], wanted: value });
   }
   return ok(undefined);
 };

@@ -1,5 +1,15 @@
 import { REQUEST_BYTES_MAX, SUBJECT_ROOT, type StreamName } from '@sharedos/contracts';
-import { AckPolicy, type ConsumerConfig, DeliverPolicy, DiscardPolicy, ReplayPolicy, RetentionPolicy, StorageType, type StreamConfig, nanos } from 'nats';
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DeliverPolicy,
+  DiscardPolicy,
+  ReplayPolicy,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  nanos,
+} from 'nats';
 import { DURABLE_CONSUMERS, streamSubjects } from './permissions.ts';
 
 export interface StreamOptions {
@@ -83,7 +93,9 @@ export const streamSettings = (options: StreamOptions = {}): Readonly<Record<Str
 };
 
 /** The consumers that outlive their readers, by stream. Both are pulled from, and forget nothing that was not acknowledged. */
-export const consumerSettings = (options: StreamOptions = {}): readonly { readonly stream: StreamName; readonly settings: ConsumerSettings }[] =>
+export const consumerSettings = (
+  options: StreamOptions = {},
+): readonly { readonly stream: StreamName; readonly settings: ConsumerSettings }[] =>
   Object.entries(DURABLE_CONSUMERS).map(([service, { stream, name }]) => ({
     stream,
     settings: {

@@ -100,7 +100,9 @@ const programsNamed = (program: string, path: string | undefined): readonly stri
 
 const versionOf = (program: string): Promise<string | undefined> =>
   new Promise((resolve) => {
-    execFile(program, ['--version'], { timeout: VERSION_TIMEOUT_MS }, (error, out) => resolve(error === null ? /(\d+\.\d+\.\d+)/.exec(out)?.[1] : undefined));
+    execFile(program, ['--version'], { timeout: VERSION_TIMEOUT_MS }, (error, out) =>
+      resolve(error === null ? /(\d+\.\d+\.\d+)/.exec(out)?.[1] : undefined),
+    );
   });
 
 /** Compares `major.minor.patch` with the oldest that will do. */
@@ -146,6 +148,8 @@ const advice = (missing: readonly Wanted[], found: Readonly<Record<Wanted, Found
       const wanted = `${WANTED[each].program} ${WANTED[each].oldest.join('.')} or later`;
       return state !== undefined && 'tooOld' in state ? `${wanted} (found ${state.tooOld})` : wanted;
     })
-    .join(' and ')} on PATH: as root, apt-get install ${missing.map((each) => WANTED[each].package).join(' ')}; or with Homebrew, brew install ${missing
+    .join(
+      ' and ',
+    )} on PATH: as root, apt-get install ${missing.map((each) => WANTED[each].package).join(' ')}; or with Homebrew, brew install ${missing
     .map((each) => (each === 'redis' ? 'redis' : 'nats-server'))
     .join(' ')}`;

@@ -40,7 +40,9 @@ describe('the local stack', () => {
 
   it('gives every user its own random password', () => {
     const passwords = [
-      ...(['authorizer', 'tool-executor', 'messaging-router', 'audit-projector'] as const).map((name) => stack.credentials.service(name).password),
+      ...(['authorizer', 'tool-executor', 'messaging-router', 'audit-projector'] as const).map(
+        (name) => stack.credentials.service(name).password,
+      ),
       stack.credentials.principal('tenant', alice).password,
       stack.credentials.provisioner.password,
     ];
@@ -74,9 +76,10 @@ describe('the local stack', () => {
 
   it('makes a frozen NATS one that does not answer, and a resumed one that does', async () => {
     const bus = await connectAs(stack, stack.credentials.principal('tenant', alice));
-    const ask = () => bus.request(principalSubject('turn.get', 'tenant', alice), TurnGet, { executionId: 'e1' }, TurnGetReply, { timeoutMs: 200 });
+    const ask = () =>
+      bus.request(principalSubject('turn.get', 'tenant', alice), TurnGet, { executionId: 'e1' }, TurnGetReply, { timeoutMs: 200 });
     stack.nats.pause();
-    expect(await bus.flush(200)).toBe(false);
+    await waitFor('silence', async () => !(await bus.flush(200)), 5_000);
     expect(await ask()).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
     stack.nats.resume();
     expect(await bus.flush(5_000)).toBe(true);
@@ -93,7 +96,11 @@ describe('the local stack', () => {
 
   it('starts where the usual ports are taken, beside another stack', async () => {
     // Somebody else may hold them already; then they are taken as well.
-    const taken = [4222, 6379].map((port) => createServer().on('error', () => undefined).listen(port, '127.0.0.1'));
+    const taken = [4222, 6379].map((port) =>
+      createServer()
+        .on('error', () => undefined)
+        .listen(port, '127.0.0.1'),
+    );
     const second = await startLocalStack({ principals: [] });
     expect(second.natsUrl).not.toBe(stack.natsUrl);
     await second.stop();

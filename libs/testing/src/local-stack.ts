@@ -3,7 +3,15 @@ import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type BrokerPrincipal, PROVISIONER, brokerAccounts, describeProvisionRefusal, principalUser, provision, serviceInboxPrefix } from '@sharedos/bus';
+import {
+  type BrokerPrincipal,
+  PROVISIONER,
+  brokerAccounts,
+  describeProvisionRefusal,
+  principalUser,
+  provision,
+  serviceInboxPrefix,
+} from '@sharedos/bus';
 import { type Address, type ServiceName, inboxPrefix } from '@sharedos/contracts';
 import { findServers } from './find-servers.ts';
 import { freePort } from './free-port.ts';
@@ -102,7 +110,9 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
       passwords.set(user, known);
       return known;
     };
-    const accounts = brokerAccounts(options.principals, (user) => passwordOf(typeof user === 'string' ? user : principalUser(user.namespaceId, user.principal)));
+    const accounts = brokerAccounts(options.principals, (user) =>
+      passwordOf(typeof user === 'string' ? user : principalUser(user.namespaceId, user.principal)),
+    );
     const redisPassword = secret();
     const tokenSecret = secret();
 
@@ -183,7 +193,12 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
 /** What each service needs beyond the broker; a secret goes only to the one that uses it. */
 const serviceSettings = (
   name: ServiceName,
-  { redisUrl, tokenSecret, filesRoot, roots }: { readonly redisUrl: string; readonly tokenSecret: string; readonly filesRoot: string; readonly roots: LocalStackOptions['roots'] },
+  {
+    redisUrl,
+    tokenSecret,
+    filesRoot,
+    roots,
+  }: { readonly redisUrl: string; readonly tokenSecret: string; readonly filesRoot: string; readonly roots: LocalStackOptions['roots'] },
 ): Readonly<Record<string, string>> => {
   switch (name) {
     case 'authorizer':
@@ -201,7 +216,9 @@ const serviceSettings = (
 const inherited = (): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) =>
-      value !== undefined && (['PATH', 'HOME', 'TMPDIR', 'LANG', 'LC_ALL', 'TZ'].includes(name) || name.startsWith('OTEL_')) ? [[name, value]] : [],
+      value !== undefined && (['PATH', 'HOME', 'TMPDIR', 'LANG', 'LC_ALL', 'TZ'].includes(name) || name.startsWith('OTEL_'))
+        ? [[name, value]]
+        : [],
     ),
   );
 

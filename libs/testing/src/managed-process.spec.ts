@@ -37,7 +37,9 @@ describe('a managed process', () => {
     await expect(each.ready(() => false, 100)).rejects.toThrow(/not ready within 100 ms/);
   });
   it('that cannot be started is a refusal, not an event', () =>
-    expect(startProcess({ label: 'nothing', command: '/nonexistent', args: [], env: {}, cwd: tmpdir() })).rejects.toThrow(/nothing cannot be started/));
+    expect(startProcess({ label: 'nothing', command: '/nonexistent', args: [], env: {}, cwd: tmpdir() })).rejects.toThrow(
+      /nothing cannot be started/,
+    ));
   it('sees nothing of our environment but what it is given', async () => {
     const each = await startProcess({
       label: 'env',
@@ -66,7 +68,9 @@ describe('a managed process', () => {
     expect(await each.stop()).toEqual({ code: 0, signal: null });
   });
   it('takes along what it started itself', async () => {
-    const each = await node(`const c = require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(FOR_EVER)}]); console.log('child ' + c.pid); ${FOR_EVER}`);
+    const each = await node(
+      `const c = require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(FOR_EVER)}]); console.log('child ' + c.pid); ${FOR_EVER}`,
+    );
     const child = await waitFor('the child', () => /child (\d+)/.exec(each.output())?.[1], 10_000);
     await each.kill();
     await waitFor('the end of the child', () => !isAlive(Number(child)), 5_000);

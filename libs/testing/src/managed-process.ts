@@ -34,7 +34,7 @@ export interface ManagedProcess {
   stop(graceMs?: number): Promise<ProcessExit>;
   /** Ends it at once, or with another signal; resolves when it is gone. */
   kill(signal?: NodeJS.Signals): Promise<ProcessExit>;
-  /** Freezes it: it keeps its sockets and answers nothing. */
+  /** Freezes it: it keeps its sockets and answers nothing. The signal takes a moment to arrive, so wait for the silence. */
   pause(): void;
   resume(): void;
 }
@@ -47,7 +47,12 @@ const PROBE_MS = 20;
 export const startProcess = async (options: ManagedProcessOptions): Promise<ManagedProcess> => {
   const { label } = options;
   // A group of its own: Ctrl-C in a terminal must not end the parts in no order, and a kill reaches what the child started.
-  const child = spawn(options.command, options.args, { cwd: options.cwd, env: { ...options.env }, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(options.command, options.args, {
+    cwd: options.cwd,
+    env: { ...options.env },
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   await new Promise<void>((resolve, reject) => {
     child.once('spawn', resolve);
     child.once('error', (error) => reject(new Error(`${label} cannot be started: ${error.message}`)));

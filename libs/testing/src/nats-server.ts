@@ -8,7 +8,9 @@ import { type ServerHandle, startServer } from './server-process.ts';
 export const startNats = async (program: string, folder: string, port: number, accounts: BrokerAccounts): Promise<ServerHandle> => {
   const name = `sharedos-${port}`;
   const configFile = join(folder, 'nats.conf');
-  await writeFile(configFile, renderNatsConfig({ name, host: '127.0.0.1', port, storeDir: join(folder, 'jetstream') }, accounts), { mode: 0o600 });
+  await writeFile(configFile, renderNatsConfig({ name, host: '127.0.0.1', port, storeDir: join(folder, 'jetstream') }, accounts), {
+    mode: 0o600,
+  });
   return startServer({
     label: 'nats-server',
     command: program,

@@ -94,7 +94,8 @@ const receivedSpan = (service: string, instance: string, span: OtlpSpan): Receiv
 // As a number, nanoseconds since the epoch would lose their last three digits.
 const milliseconds = (nanoseconds: string): number => Number(BigInt(nanoseconds) / 1_000n) / 1_000;
 
-const attributesOf = (pairs: readonly KeyValue[] | undefined): Attributes => Object.fromEntries((pairs ?? []).map(({ key, value }) => [key, plain(value)]));
+const attributesOf = (pairs: readonly KeyValue[] | undefined): Attributes =>
+  Object.fromEntries((pairs ?? []).map(({ key, value }) => [key, plain(value)]));
 
 const plain = (value: AnyValue | undefined): AttributeValue => {
   if (value === undefined) return null;

@@ -9,7 +9,15 @@ import { type ServerHandle, startServer } from './server-process.ts';
  */
 export const startRedis = async (program: string, folder: string, port: number, password: string): Promise<ServerHandle> => {
   const configFile = join(folder, 'redis.conf');
-  const lines = ['bind 127.0.0.1', `port ${port}`, `requirepass ${password}`, 'save ""', 'appendonly no', 'daemonize no', 'enable-debug-command no'];
+  const lines = [
+    'bind 127.0.0.1',
+    `port ${port}`,
+    `requirepass ${password}`,
+    'save ""',
+    'appendonly no',
+    'daemonize no',
+    'enable-debug-command no',
+  ];
   await writeFile(configFile, `${lines.join('\n')}\n`, { mode: 0o600 });
   return startServer({
     label: 'redis-server',

@@ -28,7 +28,13 @@ const STOP_GRACE_MS = 5_000;
 
 export const startServer = async (plan: ServerPlan): Promise<ServerHandle> => {
   const start = async (): Promise<ManagedProcess> => {
-    const started = await startProcess({ label: plan.label, command: plan.command, args: plan.args, cwd: plan.cwd, env: { PATH: process.env['PATH'] ?? '' } });
+    const started = await startProcess({
+      label: plan.label,
+      command: plan.command,
+      args: plan.args,
+      cwd: plan.cwd,
+      env: { PATH: process.env['PATH'] ?? '' },
+    });
     try {
       await started.ready(plan.isServing, READY_DEADLINE_MS);
     } catch (error) {

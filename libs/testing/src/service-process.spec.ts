@@ -18,13 +18,18 @@ const start = (program: string) => {
 
 describe('starting a service', () => {
   it('waits for the line that says it is ready', async () => {
-    const service = await start(`console.log('loading'); setTimeout(() => console.log('{"event":"ready"}'), 50); setInterval(() => {}, 1000);`);
+    const service = await start(
+      `console.log('loading'); setTimeout(() => console.log('{"event":"ready"}'), 50); setInterval(() => {}, 1000);`,
+    );
     expect(service.output()).toBe('loading\n{"event":"ready"}');
     expect(await service.stop()).toEqual({ code: null, signal: 'SIGTERM' });
     expect(service.running()).toBe(false);
   });
   it('is refused, with its one line, when it ends before', () =>
-    expect(start(`console.error('SHAREDOS_TOKEN_SECRET is missing'); process.exit(1);`)).rejects.toThrow(/authorizer\/1 ended before.*\nSHAREDOS_TOKEN_SECRET is missing/));
+    expect(start(`console.error('SHAREDOS_TOKEN_SECRET is missing'); process.exit(1);`)).rejects.toThrow(
+      /authorizer\/1 ended before.*\nSHAREDOS_TOKEN_SECRET is missing/,
+    ));
   it.each(['ready', '{"event":"ready"', '{"event":"listening"}', '["ready"]'])('does not take %s for that line', (line) =>
-    expect(start(`console.log(${JSON.stringify(line)});`)).rejects.toThrow(/ended before/));
+    expect(start(`console.log(${JSON.stringify(line)});`)).rejects.toThrow(/ended before/),
+  );
 });

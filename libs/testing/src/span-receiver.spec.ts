@@ -11,7 +11,12 @@ afterAll(() => receiver.stop());
 const exported = (spanId: string) => ({
   resourceSpans: [
     {
-      resource: { attributes: [{ key: 'service.name', value: { stringValue: 'authorizer' } }, { key: 'service.instance.id', value: { stringValue: '2' } }] },
+      resource: {
+        attributes: [
+          { key: 'service.name', value: { stringValue: 'authorizer' } },
+          { key: 'service.instance.id', value: { stringValue: '2' } },
+        ],
+      },
       scopeSpans: [
         {
           spans: [
@@ -37,7 +42,11 @@ const exported = (spanId: string) => ({
   ],
 });
 const post = (body: string | Buffer, headers: Record<string, string> = {}, path = '/v1/traces') =>
-  fetch(receiver.url + path, { method: 'POST', body: new Uint8Array(Buffer.from(body as string)), headers: { 'content-type': 'application/json', ...headers } });
+  fetch(receiver.url + path, {
+    method: 'POST',
+    body: new Uint8Array(Buffer.from(body as string)),
+    headers: { 'content-type': 'application/json', ...headers },
+  });
 
 describe('the span receiver', () => {
   it('takes what an exporter sends, with its service, times and attributes', async () => {

@@ -43,9 +43,11 @@ export const startSpanReceiver = async (): Promise<SpanReceiver> => {
       if (refused.length < REFUSED_MAX) refused.push(message);
       answer(status, { message });
     };
-    if (request.method !== 'POST' || request.url !== '/v1/traces') return refuse(404, `${request.method} ${request.url} is not POST /v1/traces`);
+    if (request.method !== 'POST' || request.url !== '/v1/traces')
+      return refuse(404, `${request.method} ${request.url} is not POST /v1/traces`);
     const type = request.headers['content-type'] ?? 'nothing';
-    if (!type.startsWith('application/json')) return refuse(415, `${type} is not application/json: set OTEL_EXPORTER_OTLP_PROTOCOL=http/json`);
+    if (!type.startsWith('application/json'))
+      return refuse(415, `${type} is not application/json: set OTEL_EXPORTER_OTLP_PROTOCOL=http/json`);
     void readBody(request).then(
       (text) => {
         let spans: readonly ReceivedSpan[];

@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 import type { ReceivedSpan } from './otlp-json.ts';
 import { spanTree } from './span-tree.ts';
 
-const span = (spanId: string, parentSpanId: string | undefined, startMs: number, endMs: number, more: Partial<ReceivedSpan> = {}): ReceivedSpan => ({
+const span = (
+  spanId: string,
+  parentSpanId: string | undefined,
+  startMs: number,
+  endMs: number,
+  more: Partial<ReceivedSpan> = {},
+): ReceivedSpan => ({
   traceId: 't',
   spanId,
   ...(parentSpanId === undefined ? {} : { parentSpanId }),
@@ -33,12 +39,17 @@ describe('a trace as a tree', () => {
       '└─ span.c       1.25 ms  authorizer',
     ]));
   it('marks what failed and adds the detail that is asked for', () =>
-    expect(spanTree([span('a', undefined, 0, 1, { status: { code: 'error' }, attributes: { code: 'no' } })], 't', { detail: (each) => String(each.attributes['code']) })).toBe(
-      '✗ span.a    1.00 ms  executor  no',
-    ));
+    expect(
+      spanTree([span('a', undefined, 0, 1, { status: { code: 'error' }, attributes: { code: 'no' } })], 't', {
+        detail: (each) => String(each.attributes['code']),
+      }),
+    ).toBe('✗ span.a    1.00 ms  executor  no'));
   it('leaves out other traces', () => expect(spanTree([span('a', undefined, 0, 1, { traceId: 'other' })], 't')).toBe(''));
   it('puts a span whose parent has not arrived at the top', () => expect(spanTree([span('b', 'missing', 0, 1)], 't')).toMatch(/^span\.b /));
-  it('shows each span of a loop once', () => expect(spanTree([span('a', 'b', 0, 1), span('b', 'a', 0, 1)], 't').split('\n')).toHaveLength(2));
+  it('shows each span of a loop once', () =>
+    expect(spanTree([span('a', 'b', 0, 1), span('b', 'a', 0, 1)], 't').split('\n')).toHaveLength(2));
   it('ends with a count when there are too many', () =>
-    expect(spanTree([span('a', undefined, 0, 1), span('b', 'a', 0, 1), span('c', 'a', 0, 1)], 't', { linesMax: 1 })).toMatch(/\n… and 2 more spans$/));
+    expect(spanTree([span('a', undefined, 0, 1), span('b', 'a', 0, 1), span('c', 'a', 0, 1)], 't', { linesMax: 1 })).toMatch(
+      /\n… and 2 more spans$/,
+    ));
 });

@@ -16,7 +16,9 @@ const LINES_MAX = 200;
 export const spanTree = (spans: readonly ReceivedSpan[], traceId: string, options: SpanTreeOptions = {}): string => {
   const ours = spans.filter((span) => span.traceId === traceId).toSorted(byStart);
   const known = new Set(ours.map((span) => span.spanId));
-  const childrenOf = Map.groupBy(ours, (span) => (span.parentSpanId !== undefined && known.has(span.parentSpanId) ? span.parentSpanId : ''));
+  const childrenOf = Map.groupBy(ours, (span) =>
+    span.parentSpanId !== undefined && known.has(span.parentSpanId) ? span.parentSpanId : '',
+  );
   const rows: { readonly label: string; readonly span: ReceivedSpan }[] = [];
   const drawn = new Set<string>();
 
