@@ -2,7 +2,13 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['libs/**/src/**/*.spec.ts', 'services/**/src/**/*.spec.ts', 'scripts/**/*.spec.ts', 'test/**/*.spec.ts'],
+    include: [
+      'deploy/**/*.spec.ts',
+      'libs/**/src/**/*.spec.ts',
+      'services/**/src/**/*.spec.ts',
+      'scripts/**/*.spec.ts',
+      'test/**/*.spec.ts',
+    ],
     testTimeout: 20_000,
     hookTimeout: 60_000,
   },
