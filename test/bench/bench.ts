@@ -1,0 +1,42 @@
+// `npm run bench -- call`: measures the real system against what its steps cost bare. See docs/performance.md.
+import { parseArgs } from 'node:util';
+import { benchCalls } from './call.ts';
+import { tableOf } from './rows.ts';
+
+const USAGE = `usage: npm run bench -- [call] [--quick] [--json] [--cpu-profiles FOLDER]
+
+  call      one mediated tool call, its floors, decisions and opening a turn (under two minutes)
+
+  --quick   few and short runs, under half a minute: to see that it works
+  --json    print {"rows":[…]} and nothing else (with npm run, say: npm run --silent bench -- call --json)
+  --cpu-profiles FOLDER   let each service write a V8 profile there
+`;
+
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+
+const main = async (): Promise<number> => {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      quick: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+      'cpu-profiles': { type: 'string' },
+    },
+  });
+  if (values.help || positionals.some((name) => name !== 'call')) {
+    process.stderr.write(USAGE);
+    return values.help ? 0 : 2;
+  }
+  const rows = await benchCalls({ quick: values.quick, say, cpuProfiles: values['cpu-profiles'] });
+  process.stdout.write(values.json ? `${JSON.stringify({ rows })}\n` : `\n${tableOf(rows)}\n`);
+  return 0;
+};
+
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    say(error instanceof Error ? error.message : String(error));
+    process.exit(1);
+  },
+);

@@ -1,0 +1,242 @@
+import { type Authority, askAuthority } from './authority.ts';
+import { ALICE, BOB, type BenchSystem, CAROL, TOOL, startBenchSystem } from './bench-system.ts';
+import { type ExecutorTurn, NO_TOOL, benchCall, benchRegistry, handlerOf, openExecutorTurn } from './executor-turn.ts';
+import { type CallBytes, type Floors, startFloors } from './floors.ts';
+import { runTurn, timesBetweenCalls } from './real-turns.ts';
+import { type Row, median, percentile, rowOf } from './rows.ts';
+import { inFlight, oneByOne } from './sampling.ts';
+
+export interface CallBenchOptions {
+  /** Fewer and shorter runs: figures to see that it works, not to quote. */
+  readonly quick: boolean;
+  /** What is being done, line by line. */
+  readonly say: (line: string) => void;
+  /** A folder for V8 profiles of the services. */
+  readonly cpuProfiles?: string | undefined;
+}
+
+interface Plan {
+  readonly runs: number;
+  /** No run is begun after this. */
+  readonly budgetMs: number;
+  /** Samples of a step, and of a call, in one run. */
+  readonly steps: number;
+  readonly calls: number;
+  /** Operations of one rate. */
+  readonly atOnceSteps: number;
+  /** Calls of each of the turns that run at once. */
+  readonly callsPerTurn: number;
+}
+
+const PLANS = {
+  full: { runs: 5, budgetMs: 75_000, steps: 400, calls: 300, atOnceSteps: 6_000, callsPerTurn: 100 },
+  quick: { runs: 2, budgetMs: 8_000, steps: 100, calls: 80, atOnceSteps: 1_500, callsPerTurn: 20 },
+} as const satisfies Record<string, Plan>;
+
+const AT_ONCE = 64;
+
+/** The figures of one run, by the name of what was measured. */
+type Run = Readonly<Record<keyof Awaited<ReturnType<typeof measure>>, number>>;
+
+/** One mediated tool call through the real system, and its floors in the same runs. */
+export const benchCalls = async ({ quick, say, cpuProfiles }: CallBenchOptions): Promise<readonly Row[]> => {
+  const plan: Plan = quick ? PLANS.quick : PLANS.full;
+  say('starting nats-server, redis-server and the four services …');
+  const bench = await startBenchSystem(say, cpuProfiles);
+  const closers: (() => Promise<unknown>)[] = [() => bench.stop()];
+  try {
+    const authority = await askAuthority(bench, ALICE);
+    closers.push(() => authority.close());
+    const bytes = await bytesOfCall(bench, authority);
+    say(`one call: a request of ${bytes.request} and a reply of ${bytes.reply} bytes, two records of ${bytes.record} on average`);
+    const floors = await startFloors(bench, bytes);
+    closers.push(() => floors.stop());
+    say('warming up …');
+    await callsAtOnce(bench, plan.callsPerTurn);
+    await inFlight(plan.atOnceSteps, AT_ONCE, authority.decide);
+    const runs: Run[] = [];
+    const begun = performance.now();
+    while (runs.length < plan.runs && (runs.length === 0 || performance.now() - begun < plan.budgetMs)) {
+      say(`run ${runs.length + 1} of ${plan.runs} …`);
+      runs.push(await measure(bench, authority, floors, plan));
+    }
+    return rowsOf(runs, bytes);
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
+};
+
+const bytesOfCall = async (bench: BenchSystem, authority: Authority): Promise<CallBytes> => {
+  const turn = await openExecutorTurn(bench, ALICE);
+  await oneByOne(20, () => turn.call(TOOL));
+  return { ...(await authority.bytes()), record: await turn.recordBytes() };
+};
+
+const measure = async (bench: BenchSystem, authority: Authority, floors: Floors, plan: Plan) => {
+  const { steps, calls, atOnceSteps, callsPerTurn } = plan;
+  const p50 = async (count: number, work: () => Promise<unknown>): Promise<number> => median(await oneByOne(count, work));
+
+  const bare = {
+    request: await p50(steps, floors.request),
+    stockRequest: await p50(steps, floors.stockRequest),
+    publish: await p50(steps, floors.publish),
+    stockPublish: await p50(steps, floors.stockPublish),
+    lua: await p50(steps, floors.lua),
+    requestsAtOnce: await inFlight(atOnceSteps, AT_ONCE, floors.request),
+    publishesAtOnce: await inFlight(atOnceSteps, AT_ONCE, floors.publish),
+  };
+  const asked = {
+    tool: await toolAlone(bench, calls),
+    barrier: await p50(calls, authority.barrier),
+    open: await p50(calls, authority.open),
+    decide: await p50(calls, authority.decide),
+    decidesAtOnce: await inFlight(atOnceSteps, AT_ONCE, authority.decide),
+  };
+
+  const unbounded = await openExecutorTurn(bench, ALICE);
+  const bounded = await openExecutorTurn(bench, CAROL);
+  const mediation = await oneByOne(calls, () => unbounded.call(NO_TOOL));
+  const mediationBounded = await oneByOne(calls, () => bounded.call(NO_TOOL));
+  const here = {
+    mediation: median(mediation),
+    mediation99: percentile(mediation, 99),
+    mediationBounded: median(mediationBounded),
+    mediationBounded99: percentile(mediationBounded, 99),
+    mediationWithTool: await p50(calls, () => unbounded.call(TOOL)),
+    mediationsAtOnce: await mediationsAtOnce(bench, callsPerTurn),
+  };
+
+  const [alice, carol] = [await bench.listen(ALICE), await bench.listen(CAROL)];
+  const between = await timesBetweenCalls(bench, alice, ALICE, calls);
+  const betweenBounded = await timesBetweenCalls(bench, carol, CAROL, calls);
+  await Promise.all([alice.close(), carol.close()]);
+  const real = {
+    call: median(between),
+    call99: percentile(between, 99),
+    callBounded: median(betweenBounded),
+    callBounded99: percentile(betweenBounded, 99),
+    callByDifference: await callByDifference(bench, calls),
+    callsAtOnce: await callsAtOnce(bench, callsPerTurn),
+  };
+  return { ...bare, ...asked, ...here, ...real };
+};
+
+/** The tool's own work, without anything around it. */
+const toolAlone = async ({ stack }: BenchSystem, calls: number): Promise<number> => {
+  const handler = handlerOf(benchRegistry(stack.filesRoot), TOOL);
+  const context = {
+    namespaceId: 'demo',
+    actor: ALICE,
+    authority: ALICE,
+    owner: ALICE,
+    purpose: 'benchmark',
+    traceId: 'alone',
+    enabledToolNamespaces: ['files'],
+    now: new Date().toISOString(),
+  };
+  const call = benchCall(context, TOOL, 'alone');
+  const { signal } = new AbortController();
+  return median(await oneByOne(calls, () => handler.invoke(context, call, signal)));
+};
+
+/** What a longer turn takes more than a short one, by call: opening, claiming and answering fall out. A mean, not a median. */
+const callByDifference = async (bench: BenchSystem, calls: number): Promise<number> => {
+  const short = await runTurn(bench, ALICE, Math.ceil(calls / 5));
+  const long = await runTurn(bench, ALICE, calls + Math.ceil(calls / 5));
+  return ((long - short) * 1_000) / calls;
+};
+
+/** Turns of two principals, for one may queue fifty. Opening the turns and answering them is in the time. */
+const callsAtOnce = async (bench: BenchSystem, callsPerTurn: number): Promise<number> => {
+  const begun = performance.now();
+  await Promise.all(Array.from({ length: AT_ONCE }, (_, index) => runTurn(bench, index % 2 === 0 ? ALICE : BOB, callsPerTurn)));
+  return (AT_ONCE * callsPerTurn) / ((performance.now() - begun) / 1_000);
+};
+
+/** The mediation of many turns in this process, each with one call at a time. */
+const mediationsAtOnce = async (bench: BenchSystem, callsPerTurn: number): Promise<number> => {
+  const turns = await Promise.all(Array.from({ length: AT_ONCE }, () => openExecutorTurn(bench, ALICE)));
+  const begun = performance.now();
+  await Promise.all(
+    turns.map(async (turn: ExecutorTurn) => {
+      for (let call = 0; call < callsPerTurn; call += 1) await turn.call(NO_TOOL);
+    }),
+  );
+  return (AT_ONCE * callsPerTurn) / ((performance.now() - begun) / 1_000);
+};
+
+const rowsOf = (runs: readonly Run[], bytes: CallBytes): readonly Row[] => {
+  const each = (figure: (run: Run) => number): readonly number[] => runs.map(figure);
+  const unbounded = each(({ request, publish }) => request + 2 * publish);
+  const bounded = each(({ request, publish, lua }) => request + 3 * publish + lua);
+  /** What the broker could do if nothing but the bare steps of a call were done, one kind at a time. */
+  const callsFloor = each(({ requestsAtOnce, publishesAtOnce }) => 1 / (1 / requestsAtOnce + 2 / publishesAtOnce));
+  const µs = { unit: 'µs' } as const;
+  const rate = { unit: '1/s' } as const;
+  const tool = { tool: TOOL };
+  return [
+    { name: 'floor: request', params: { bytes: bytes.request, replyBytes: bytes.reply }, ...µs, values: each((run) => run.request) },
+    { name: 'floor: request, stock client', ...µs, values: each((run) => run.stockRequest) },
+    { name: 'floor: publish with ack', params: { bytes: bytes.record }, ...µs, values: each((run) => run.publish) },
+    { name: 'floor: publish with ack, stock client', params: { bytes: bytes.record }, ...µs, values: each((run) => run.stockPublish) },
+    { name: 'floor: Lua step', ...µs, values: each((run) => run.lua) },
+    { name: 'floor: requests', params: { inFlight: AT_ONCE }, ...rate, values: each((run) => run.requestsAtOnce) },
+    { name: 'floor: publishes with ack', params: { inFlight: AT_ONCE }, ...rate, values: each((run) => run.publishesAtOnce) },
+    { name: 'the tool alone', params: tool, ...µs, values: each((run) => run.tool) },
+    { name: 'call, unbounded, p50', params: tool, ...µs, values: each((run) => run.call), floors: unbounded, target: 1 },
+    { name: 'call, unbounded, p99', params: tool, ...µs, values: each((run) => run.call99) },
+    { name: 'call, bounded, p50', params: tool, ...µs, values: each((run) => run.callBounded), floors: bounded, target: 1 },
+    { name: 'call, bounded, p99', params: tool, ...µs, values: each((run) => run.callBounded99) },
+    { name: 'call, unbounded, mean by difference', params: tool, ...µs, values: each((run) => run.callByDifference), floors: unbounded },
+    {
+      name: 'calls, unbounded',
+      params: { ...tool, inFlight: AT_ONCE },
+      ...rate,
+      values: each((run) => run.callsAtOnce),
+      floors: callsFloor,
+      target: 10_000,
+    },
+    {
+      name: 'mediation, unbounded, p50',
+      params: { tool: 'none' },
+      ...µs,
+      values: each((run) => run.mediation),
+      floors: unbounded,
+      target: 1,
+    },
+    { name: 'mediation, unbounded, p99', params: { tool: 'none' }, ...µs, values: each((run) => run.mediation99) },
+    {
+      name: 'mediation, bounded, p50',
+      params: { tool: 'none' },
+      ...µs,
+      values: each((run) => run.mediationBounded),
+      floors: bounded,
+      target: 1,
+    },
+    { name: 'mediation, bounded, p99', params: { tool: 'none' }, ...µs, values: each((run) => run.mediationBounded99) },
+    { name: 'mediation, unbounded, p50', params: tool, ...µs, values: each((run) => run.mediationWithTool), floors: unbounded },
+    {
+      name: 'mediations, unbounded',
+      params: { tool: 'none', inFlight: AT_ONCE },
+      ...rate,
+      values: each((run) => run.mediationsAtOnce),
+      floors: callsFloor,
+    },
+    { name: 'decision over NATS', ...µs, values: each((run) => run.decide), floors: each((run) => run.request), target: 1.2 },
+    {
+      name: 'decisions over NATS',
+      params: { inFlight: AT_ONCE },
+      ...rate,
+      values: each((run) => run.decidesAtOnce),
+      floors: each((run) => run.requestsAtOnce),
+      target: 25_000,
+    },
+    { name: 'opening a turn', ...µs, values: each((run) => run.open), floors: each((run) => run.barrier), target: 1.5 },
+    {
+      name: 'opening a turn, all its steps',
+      ...µs,
+      values: each((run) => run.open),
+      floors: each(({ request, barrier, publish }) => request + barrier + publish),
+    },
+  ].map(rowOf);
+};
