@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type LogEvent, byCodeUnit, encodeToken, timestampOf } from '@sharedos/contracts';
+import { JSON_DEPTH_MAX, type JsonObj, type LogEvent, byCodeUnit, encodeToken, timestampOf } from '@sharedos/contracts';
 import { eventIdOf } from './event-id.ts';
 import type { Appended, EventStore, LogListener, Position, Recorded, StreamId } from './event-store.ts';
 import { APPEND_BYTES_MAX, APPEND_EVENTS_MAX } from './log-record.ts';
@@ -222,6 +222,8 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
         expect(await store.append(stream, 0, [eventOf('large', APPEND_BYTES_MAX)])).toEqual({ ok: false, error: { kind: 'too_large' } });
         const many = Array.from({ length: APPEND_EVENTS_MAX + 1 }, (_, index) => eventOf(`${index}`));
         expect(await store.append(stream, 0, many)).toEqual({ ok: false, error: { kind: 'too_large' } });
+        const deep = JSON.parse('{"n":'.repeat(JSON_DEPTH_MAX - 1) + '{}' + '}'.repeat(JSON_DEPTH_MAX - 1)) as JsonObj;
+        expect(await store.append(stream, 0, [{ ...eventOf('deep'), data: deep }])).toEqual({ ok: false, error: { kind: 'too_large' } });
         const { revision } = await appendSurely(store, stream, 0, [eventOf('fits', APPEND_BYTES_MAX - 1_024)]);
         await appendSurely(store, stream, revision, many.slice(1));
         expect((await readSurely(store, stream)).events).toHaveLength(1 + APPEND_EVENTS_MAX);
