@@ -13,14 +13,13 @@ import {
 import type { Position } from '@sharedos/event-store';
 import { GRANTS_MAX, type ParsedGrant, invariant, parseGrant } from '@sharedos/kernel';
 
-/** A grant with the places in the log where it began and ended; what "authority at R" is answered from. */
+/** A grant with the places in the log where it was issued and revoked; what "authority at R" is answered from. */
 interface Held {
   readonly parsed: ParsedGrant;
   readonly grant: CapabilityGrant;
   readonly issuedAt: Position;
   readonly order: SourceOrder;
-  endedAt?: Position;
-  revokedAt?: Instant;
+  revocation?: { readonly position: Position; readonly at: Instant };
 }
 
 interface SourceOrder {
@@ -67,21 +66,24 @@ export class AuthorityIndex {
    * Grants held by `subject` from `issuer` at `position`, as seen by a turn admitted at `admittedAt`.
    *
    * Live grants come first, those without `maxUses` before bounded ones, then the earliest to expire, so that an unbounded
-   * grant is never shadowed. The most recently ended follow, up to {@link GRANTS_MAX}, so an agent does not lock up with
-   * age. More live grants than that are all returned: the loader refuses them.
+   * grant is never shadowed. The most recently ended follow, revoked or expired by the admission, up to {@link GRANTS_MAX}, so
+   * an agent does not lock up with age. More live grants than that are all returned: the loader refuses them.
    */
   heldAt(namespaceId: string, subject: Address, issuer: Address, position: Position, admittedAt: Instant): readonly ParsedGrant[] {
     const known = this.#byHolder.get(holderKey(namespaceId, subject, issuer)) ?? [];
     const issued = known.filter((held) => held.issuedAt <= position);
-    const live = issued.filter((held) => !endedBy(held, position)).sort(inSourceOrder);
+    // What expired before the turn began can never be used in it: a turn's time only goes forward.
+    const hasEnded = (held: Held): boolean => revocationAt(held, position) !== undefined || held.order.expiresAt <= admittedAt;
+    const endOf = (held: Held): Instant => Math.min(held.order.expiresAt, revocationAt(held, position)?.at ?? Infinity);
+    const live = issued.filter((held) => !hasEnded(held)).sort(inSourceOrder);
     const ended = issued
-      .filter((held) => endedBy(held, position))
-      .sort((a, b) => (b.endedAt ?? 0) - (a.endedAt ?? 0))
+      .filter(hasEnded)
+      .sort((a, b) => ascending(endOf(b), endOf(a)) || ascending(b.issuedAt, a.issuedAt))
       .slice(0, Math.max(0, GRANTS_MAX - live.length));
     return [...live, ...ended].map((held) => asSeenAt(held, position, admittedAt));
   }
 
-  /** One grant at `position`, ended or not; ended ones are kept, so a chain can say why it broke. */
+  /** One grant at `position`, revoked or not; revoked ones are kept, so a chain can say why it broke. */
   grantAt(namespaceId: string, grantId: string, position: Position, admittedAt: Instant): ParsedGrant | undefined {
     const held = this.#byId.get(encodeName(namespaceId, grantId));
     return held === undefined || held.issuedAt > position ? undefined : asSeenAt(held, position, admittedAt);
@@ -119,24 +121,24 @@ export class AuthorityIndex {
 
   #revoke(namespaceId: string, grantId: string, revokedAt: Instant, position: Position): void {
     const held = this.#byId.get(encodeName(namespaceId, grantId));
-    if (held === undefined || held.endedAt !== undefined) return;
-    held.endedAt = position;
-    held.revokedAt = revokedAt;
+    if (held !== undefined) held.revocation ??= { position, at: revokedAt };
   }
 }
 
 const holderKey = (namespaceId: string, subject: Address, issuer: Address): string =>
   encodeName(namespaceId, addressKey(subject), addressKey(issuer));
 
-const endedBy = (held: Held, position: Position): boolean => held.endedAt !== undefined && held.endedAt <= position;
+const revocationAt = ({ revocation }: Held, position: Position) =>
+  revocation !== undefined && revocation.position <= position ? revocation : undefined;
 
 /**
  * Position, not time, decides revocation: what is revoked at or below `position` is handed out as revoked no later than the
  * admission, so a clock that runs behind the one which stamped the revocation revives nothing.
  */
 const asSeenAt = (held: Held, position: Position, admittedAt: Instant): ParsedGrant => {
-  if (!endedBy(held, position)) return held.parsed;
-  const ended = parseGrant({ ...held.grant, revokedAt: timestampOf(Math.min(held.revokedAt ?? 0, admittedAt)) });
+  const revocation = revocationAt(held, position);
+  if (revocation === undefined) return held.parsed;
+  const ended = parseGrant({ ...held.grant, revokedAt: timestampOf(Math.min(revocation.at, admittedAt)) });
   invariant(ended.ok, 'a revoked grant meets its contract');
   return ended.value;
 };
