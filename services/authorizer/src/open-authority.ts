@@ -29,7 +29,8 @@ export const openAuthority =
     const frozen = await withSpan(SPAN.authorityLoad, {}, () =>
       turns.frozen(revision, position, admittedAt, { ...context, now: timestampOf(admittedAt) }),
     );
-    turns.remember(turnId, frozen);
+    const claims = { turnId, contextHash: contextHash(context), revision, admittedAt: timestampOf(admittedAt) };
+    turns.remember(claims, frozen);
 
     const resolved = frozen.authority;
     const mark = { id: auditId, at: admittedAt, context, place: { revision, turnId } };
@@ -38,7 +39,7 @@ export const openAuthority =
     if (!(await audit(event)).ok) return refused('audit_unavailable', 'the load of authority could not be recorded', true);
 
     const validUntil = timestampOf((admittedAt + validForMs + limits.turnGraceMs) satisfies Instant);
-    const token = tokens.sign({ turnId, contextHash: contextHash(context), revision, admittedAt: timestampOf(admittedAt), validUntil });
+    const token = tokens.sign({ ...claims, validUntil });
     const opened = { token, revision, admittedAt: timestampOf(admittedAt), validUntil };
     if (resolved.ok) return { ok: true, value: { status: 'resolved', ...opened, snapshot: resolved.value.snapshot } };
     const { code, detail } = resolved.error;

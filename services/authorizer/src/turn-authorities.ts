@@ -1,4 +1,4 @@
-import { type AccessContext, type Instant, type Result, type Revision, err, instantOf, ok, positionOf } from '@sharedos/contracts';
+import { type AccessContext, type Instant, type Result, type Revision, canonicalJson, err, instantOf, ok, positionOf } from '@sharedos/contracts';
 import { type AsyncWorld, type AuthorityFailure, type ResolvedAuthority, holdAuthority } from '@sharedos/kernel';
 import type { UsageStore } from '@sharedos/usage';
 import type { AuthorityFold } from './authority-fold.ts';
@@ -11,6 +11,11 @@ export interface TurnAuthority {
   readonly admittedAt: Instant;
   readonly authority: Result<ResolvedAuthority, AuthorityFailure>;
 }
+
+type OpenedTurn = Pick<TurnClaims, 'turnId' | 'contextHash' | 'revision' | 'admittedAt'>;
+
+/** All that a token says a turn sees: one turn id opened twice is two views, and each token is answered from its own. */
+const nameOf = ({ turnId, contextHash, revision, admittedAt }: OpenedTurn): string => canonicalJson([turnId, contextHash, revision, admittedAt]);
 
 /** Turns remembered by one replica. Forgetting one costs a look-up, never an answer. */
 const TURNS_HELD_MAX = 10_000;
@@ -29,7 +34,7 @@ export class TurnAuthorities {
 
   /** @param claims Of a verified token; `context` is the one it was opened for. */
   at(claims: TurnClaims, context: AccessContext, storeId: string, deadlineMs: number): Promise<Result<TurnAuthority, string>> {
-    const known = this.#held.get(claims.turnId);
+    const known = this.#held.get(nameOf(claims));
     if (known !== undefined) return Promise.resolve(ok(known));
     return this.#compute(claims, context, storeId, deadlineMs);
   }
@@ -40,8 +45,8 @@ export class TurnAuthorities {
     return { revision, position, admittedAt, authority: holdAuthority(context, grants) };
   }
 
-  remember(turnId: string, authority: TurnAuthority): void {
-    this.#held.set(turnId, authority);
+  remember(claims: OpenedTurn, authority: TurnAuthority): void {
+    this.#held.set(nameOf(claims), authority);
     if (this.#held.size <= TURNS_HELD_MAX) return;
     const [oldest] = this.#held.keys();
     if (oldest !== undefined) this.#held.delete(oldest);
@@ -54,7 +59,7 @@ export class TurnAuthorities {
     if (!reached.ok) return err(reached.error.reason);
     const admittedAt = instantOf(claims.admittedAt) ?? Infinity;
     const authority = this.frozen(claims.revision, position, admittedAt, { ...context, now: claims.admittedAt });
-    this.remember(claims.turnId, authority);
+    this.remember(claims, authority);
     return ok(authority);
   }
 }
