@@ -2,6 +2,7 @@ import { type AuthorityDecide, type AuthorityQuestion, type Instant, type Reply,
 import {
   type AuditMark,
   type RecordedDecision,
+  TOOL_CALL_WITHOUT_AUTHORITY,
   type ToolCallDecided,
   authorizationChecked,
   decide,
@@ -24,14 +25,15 @@ import { type TurnAuthorities, type TurnAuthority, type UsesSeen, worldOf } from
 export const decideAuthority =
   ({ store, fold, usage, tokens, clock, limits }: Ports, turns: TurnAuthorities) =>
   async ({ token, context, question, auditIds }: AuthorityDecide): Promise<Reply<Verdict>> => {
-    const claims = tokens.verify(token, context, clock());
+    const asked = Math.max(instantOf(context.now) ?? Infinity, clock());
+    if (!Number.isFinite(asked)) return refused('invalid_request', 'context.now is no instant');
+    const claims = tokens.verify(token, context, asked);
     if (!claims.ok) return refused('authority_unavailable', `the turn token was refused: ${claims.error}`);
     const turn = await turns.at(claims.value, context, store.storeId, limits.deadlineMs);
     if (!turn.ok) return refused('authority_unavailable', turn.error, true);
 
     // A turn's time only goes forward: an expiry is seen by whichever of the three clocks sees it first.
-    const now = Math.max(turn.value.admittedAt, instantOf(context.now) ?? Infinity, clock());
-    if (!Number.isFinite(now)) return refused('invalid_request', 'context.now is no instant');
+    const now = Math.max(turn.value.admittedAt, asked, clock());
     const uses: UsesSeen = { seen: {} };
     const decided = await withSpan(SPAN.authorize, {}, async (span) => {
       const outcome = await answer(question, turn.value, now, worldOf(fold, usage, turn.value, question.operation, uses));
@@ -69,21 +71,17 @@ const answer = async (
   now: Instant,
   world: ReturnType<typeof worldOf>,
 ): Promise<ToolCallDecided> => {
-  if (!authority.ok) return withoutAuthority(question, decidedWithoutAuthority(authority.error));
   if (question.kind === 'tool') {
+    if (!authority.ok) return TOOL_CALL_WITHOUT_AUTHORITY;
     const { ceiling, exact } = question;
     return decideWith(decideToolCall(authority.value, { ceiling, exact, now }), world);
   }
   const { request, consume } = question;
-  const decided = await decideWith(decide(authority.value, request, { now, consume, mode: 'execute' }), world);
+  const decided = authority.ok
+    ? await decideWith(decide(authority.value, request, { now, consume, mode: 'execute' }), world)
+    : decidedWithoutAuthority(authority.error);
   const { allowed, reasonCode } = decided.decision;
   return { status: allowed ? 'allowed' : 'denied', code: reasonCode, ...of(request), recorded: [{ request, decided, consume }] };
-};
-
-/** The answer to every question of a turn whose authority could not be trusted. */
-const withoutAuthority = (question: AuthorityQuestion, decided: RecordedDecision['decided']): ToolCallDecided => {
-  const [request, consume] = question.kind === 'tool' ? [question.ceiling, false] : [question.request, question.consume];
-  return { status: 'denied', code: decided.decision.reasonCode, recorded: [{ request, decided, consume }] };
 };
 
 const of = ({ resource, action }: RecordedDecision['request']) => ({ resource, action });

@@ -8,7 +8,9 @@ import { type TurnAuthorities, worldOf } from './turn-authorities.ts';
 export const reachAuthority =
   ({ store, fold, usage, tokens, clock, limits }: Ports, turns: TurnAuthorities) =>
   async ({ token, context, ceilings }: AuthorityReach): Promise<Reply<ReachAndDiscovery>> => {
-    const claims = tokens.verify(token, context, clock());
+    const asked = Math.max(instantOf(context.now) ?? Infinity, clock());
+    if (!Number.isFinite(asked)) return refused('invalid_request', 'context.now is no instant');
+    const claims = tokens.verify(token, context, asked);
     if (!claims.ok) return refused('authority_unavailable', `the turn token was refused: ${claims.error}`);
     const turn = await turns.at(claims.value, context, store.storeId, limits.deadlineMs);
     if (!turn.ok) return refused('authority_unavailable', turn.error, true);
@@ -18,7 +20,7 @@ export const reachAuthority =
       return { ok: true, value: { revision, reach: { status: 'unavailable', reasonCode: 'authority_unavailable' }, discovered } };
     }
 
-    const now = Math.max(admittedAt, instantOf(context.now) ?? Infinity, clock());
+    const now = Math.max(admittedAt, asked, clock());
     const world = worldOf(fold, usage, turn.value, undefined, { seen: {} });
     return withSpan(SPAN.toolDiscover, {}, async () => {
       const discovered: ReachAndDiscovery['discovered'] = [];
