@@ -1,5 +1,5 @@
 import type { Delivery } from '@sharedos/bus';
-import { type Address, type CapabilityGrant, type Instant, type ProtocolError, type Reply, type Result, type Revision, type Unavailable, addressKey } from '@sharedos/contracts';
+import { type Address, type CapabilityGrant, type Instant, type ProtocolError, type Reply, type Result, type Revision, type Unavailable, addressKey, canonicalJson, hashOf } from '@sharedos/contracts';
 import { eventIdOf } from '@sharedos/event-store';
 import { type AdminAct, adminChanged, adminRefused, invariant } from '@sharedos/kernel';
 import { ATTRIBUTE, SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
@@ -9,6 +9,8 @@ import { type Ports, refused } from './ports.ts';
 export interface AdminCommand {
   readonly commandId: string;
   readonly grantId: string;
+  /** The whole command as it was sent, to tell it from others under the same command id. */
+  readonly body: unknown;
 }
 
 export interface Changed {
@@ -27,7 +29,7 @@ export type CommandRefusal = { readonly code: string } | Unavailable;
 export const administer = async (
   { audit, clock }: Pick<Ports, 'audit' | 'clock'>,
   delivery: Delivery,
-  { commandId, grantId }: AdminCommand,
+  { commandId, grantId, body }: AdminCommand,
   act: (by: { readonly principal: Address; readonly at: Instant }) => Promise<Result<Changed, CommandRefusal>>,
 ): Promise<Reply<{ grant: CapabilityGrant; revision: Revision }>> => {
   const { principal, namespaceId, verb } = delivery;
@@ -39,18 +41,27 @@ export const administer = async (
       recordOutcome(span, 'failed', 'log_unavailable');
       return refused('log_unavailable', 'the log did not answer in time; send the command again with the same command id', true);
     }
-    // A command that is sent again makes the same record again, and readers fold records by id.
-    const id = eventIdOf({ namespaceId, principal: addressKey(principal), verb: `${verb} recorded`, commandId, index: 0 });
-    const record: AdminAct = { id, at, namespaceId, principal, traceId: delivery.traceId ?? commandId, command: verb, commandId, grantId };
+    // A command that is sent again makes the same record again, and readers fold records by id. So the id must hold all that
+    // makes two acts different, or whoever uses one command id for everything would show as having acted once.
+    const recordOf = (...what: readonly string[]): AdminAct => ({
+      id: eventIdOf({ namespaceId, principal: addressKey(principal), verb, commandId: canonicalJson([commandId, grantId, ...what]), index: 0 }),
+      at,
+      namespaceId,
+      principal,
+      traceId: delivery.traceId ?? commandId,
+      command: verb,
+      commandId,
+      grantId,
+    });
     if (!outcome.ok) {
       const { code } = outcome.error as { readonly code: string };
       recordOutcome(span, 'denied', code);
-      await audit(adminRefused(record, code));
+      await audit(adminRefused(recordOf('refused', code, hashOf(body)), code));
       return { ok: false, error: refusalOf(code) };
     }
     const { grant, revision, changed } = outcome.value;
     recordOutcome(span, 'succeeded');
-    if (changed) await audit(adminChanged({ ...record, place: { revision } }));
+    if (changed) await audit(adminChanged({ ...recordOf('changed'), place: { revision } }));
     return { ok: true, value: { grant, revision } };
   });
 };
@@ -62,7 +73,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   not_the_holder: 'only its holder can pass a grant on',
   identity_mismatch: 'the body names another principal than the one that published it',
   parent_inactive: 'the parent grant was revoked',
-  command_too_large: 'the grant is too large for the log',
+  command_too_large: 'the grant is too large, or nested too deep, for the log',
 };
 
 const refusalOf = (code: string): ProtocolError => ({ code, message: TEXTS[code] ?? `the command was refused: ${code}`, retryable: false });

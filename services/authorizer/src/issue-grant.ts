@@ -8,9 +8,11 @@ import type { Ports } from './ports.ts';
 /** Issues a root grant over the caller's own resources. An id is never used twice, not even after revocation. */
 export const issueGrant =
   (ports: Ports) =>
-  ({ commandId, grant: terms }: GrantIssue, delivery: Delivery) =>
-    administer(ports, delivery, { commandId, grantId: terms.id }, async ({ principal, at }) => {
+  (body: GrantIssue, delivery: Delivery) => {
+    const { commandId, grant: terms } = body;
+    return administer(ports, delivery, { commandId, grantId: terms.id, body }, async ({ principal, at }) => {
       const grant = composeRootGrant(terms, { issuer: principal, namespaceId: delivery.namespaceId, at });
       if (!grant.ok) return err(grant.error);
       return runGrantCommand(ports.store, delivery, { commandId, grantId: terms.id, principal, at }, { type: 'IssueGrant', grant: grant.value });
     });
+  };
