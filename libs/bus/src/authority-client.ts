@@ -10,6 +10,7 @@ import {
   type CapabilityRequirement,
   type InternalRequestVerb,
   type OpenedAuthority,
+  type ProtocolError,
   type ReachAndDiscovery,
   type Reply,
   type Result,
@@ -20,6 +21,7 @@ import {
   ok,
 } from '@sharedos/contracts';
 import type { Bus } from './bus.ts';
+import { backoffMs, pause } from './waiting.ts';
 
 /** No decision could be had. Either code is fail-closed: nothing runs. `reason` is for operators. */
 export interface AuthorityFailure {
@@ -27,8 +29,15 @@ export interface AuthorityFailure {
   readonly reason: string;
 }
 
+/** Longest pause between two attempts at one question. */
+const ASK_AGAIN_MOST_MS = 400;
+
 /**
  * Asks whichever authorizer answers. Silence, disconnection and refusals alike are a failure and never an allow.
+ *
+ * Within its deadline a question is asked again when nobody could answer yet, or another replica may: after a restart of the
+ * broker an executor can be back before any authorizer is, and the turn it took would be denied for a moment's absence. Asking
+ * again is safe, since a question carries the names of its records and of the operation that a use is taken for.
  */
 export class AuthorityClient {
   readonly #bus: Bus;
@@ -43,7 +52,12 @@ export class AuthorityClient {
     return this.#ask('authority.open', body.context, AuthorityOpen, body, AuthorityOpenReply);
   }
 
-  decide(token: string, context: AccessContext, question: AuthorityQuestion, auditIds: [string, string]): Promise<Result<Verdict, AuthorityFailure>> {
+  decide(
+    token: string,
+    context: AccessContext,
+    question: AuthorityQuestion,
+    auditIds: [string, string],
+  ): Promise<Result<Verdict, AuthorityFailure>> {
     return this.#ask('authority.decide', context, AuthorityDecide, { token, context, question, auditIds }, AuthorityDecideReply);
   }
 
@@ -56,13 +70,28 @@ export class AuthorityClient {
     context: AccessContext,
     message: WireMessage<Q>,
     body: Q,
-    reply: WireMessage<Reply<A>>,
+    answerMessage: WireMessage<Reply<A>>,
   ): Promise<Result<A, AuthorityFailure>> {
     const subject = namespaceSubject(verb, context.namespaceId);
-    const answer = await this.#bus.request(subject, message, body, reply, { timeoutMs: this.#timeoutMs });
-    if (!answer.ok) return err({ code: 'authority_unavailable', reason: answer.error.reason });
-    if (answer.value.ok) return ok(answer.value.value);
-    const { code, message: reason } = answer.value.error;
-    return err({ code: code === 'audit_unavailable' ? code : 'authority_unavailable', reason: `${code}: ${reason}` });
+    const deadline = performance.now() + this.#timeoutMs;
+    for (let attempt = 0; ; attempt += 1) {
+      const answered = await this.#bus.request(subject, message, body, answerMessage, {
+        timeoutMs: Math.max(1, deadline - performance.now()),
+      });
+      const answer = answered.ok
+        ? answered.value
+        : ({ ok: false, error: { code: SILENT, message: answered.error.reason, retryable: true } } as const);
+      if (answer.ok) return ok(answer.value);
+      const pauseMs = backoffMs(attempt, ASK_AGAIN_MOST_MS);
+      if (answer.error.retryable !== true || performance.now() + pauseMs >= deadline) return err(failureOf(answer.error));
+      await pause(pauseMs);
+    }
   }
 }
+
+const SILENT = 'authority_unavailable';
+
+const failureOf = ({ code, message }: ProtocolError): AuthorityFailure => ({
+  code: code === 'audit_unavailable' ? code : SILENT,
+  reason: code === SILENT ? message : `${code}: ${message}`,
+});
