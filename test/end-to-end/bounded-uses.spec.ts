@@ -36,7 +36,10 @@ afterAll(async () => {
   await spans?.stop();
 });
 
-const appendTo = (path: readonly string[], line: string) => ({ tool: 'files.append', arguments: { path: [...path], content: `${line}\n` } });
+const appendTo = (path: readonly string[], line: string) => ({
+  tool: 'files.append',
+  arguments: { path: [...path], content: `${line}\n` },
+});
 
 const linesOf = async (...path: readonly string[]): Promise<readonly string[]> =>
   (await readFile(join(folder, ...path), 'utf8')).split('\n').filter((line) => line !== '');
@@ -53,7 +56,9 @@ const allCalls = (results: readonly ExecutionResult[]) => results.flatMap(callsO
 describe('a grant of five uses over two authorizers and two executors', () => {
   it('has exactly five effects among 64 turns at once, and refuses the other 59 as grant_exhausted', async () => {
     await system.grant('five-of-one', { path: ['one'], actions: ['append'] }, { constraints: { maxUses: MAX_USES } });
-    const requests = Array.from({ length: CALLS }, (_, index) => turnOf({ executionId: `one-${index}`, calls: [appendTo(['one', 'log.txt'], `one-${index}`)] }));
+    const requests = Array.from({ length: CALLS }, (_, index) =>
+      turnOf({ executionId: `one-${index}`, calls: [appendTo(['one', 'log.txt'], `one-${index}`)] }),
+    );
     const results = await runAll(await system.client(ALICE), requests);
 
     expect(countAnswers(allCalls(results))).toEqual({ succeeded: MAX_USES, grant_exhausted: CALLS - MAX_USES });
@@ -65,19 +70,28 @@ describe('a grant of five uses over two authorizers and two executors', () => {
   it('has exactly five effects among 8 turns at once of 8 calls each', async () => {
     await system.grant('five-of-eight', { path: ['eight'], actions: ['append'] }, { constraints: { maxUses: MAX_USES } });
     const requests = Array.from({ length: 8 }, (_, turn) =>
-      turnOf({ executionId: `eight-${turn}`, calls: Array.from({ length: 8 }, (_call, call) => appendTo(['eight', 'log.txt'], `eight-${turn}-${call}`)) }),
+      turnOf({
+        executionId: `eight-${turn}`,
+        calls: Array.from({ length: 8 }, (_call, call) => appendTo(['eight', 'log.txt'], `eight-${turn}-${call}`)),
+      }),
     );
     const results = await runAll(await system.client(ALICE), requests);
 
     expect(countAnswers(allCalls(results))).toEqual({ succeeded: MAX_USES, grant_exhausted: CALLS - MAX_USES });
-    const ran = results.flatMap((result) => callsOf(result).flatMap(({ status }, call) => (status === 'succeeded' ? [`${result.executionId}-${call}`] : [])));
+    const ran = results.flatMap((result) =>
+      callsOf(result).flatMap(({ status }, call) => (status === 'succeeded' ? [`${result.executionId}-${call}`] : [])),
+    );
     expect([...(await linesOf('eight', 'log.txt'))].sort()).toEqual([...ran].sort());
     await expectUses('five-of-eight', MAX_USES);
   });
 
   it('hides the tool from an agent that holds nothing else, and audit says why', async () => {
     const keeper = { kind: 'agent', agentId: 'keeper' } as const;
-    await system.grant('run-keeper', { namespace: 'sharedos.execution', path: ['agent', 'keeper'], actions: ['invoke'], scope: 'exact' }, { to: keeper });
+    await system.grant(
+      'run-keeper',
+      { namespace: 'sharedos.execution', path: ['agent', 'keeper'], actions: ['invoke'], scope: 'exact' },
+      { to: keeper },
+    );
     await system.grant('five-hidden', { path: ['hidden'], actions: ['append'] }, { to: keeper, constraints: { maxUses: MAX_USES } });
     const requests = Array.from({ length: 8 }, (_, turn) =>
       turnOf({
@@ -102,14 +116,18 @@ describe('a grant of five uses over two authorizers and two executors', () => {
     expect(causes).toHaveLength(hidden);
     expect(causes.filter((cause) => cause === 'grant_exhausted').length).toBeGreaterThan(0);
     // A turn that was listed after the last use was never offered the tool at all.
-    expect(new Set(causes)).toSatisfy((found: ReadonlySet<unknown>) => [...found].every((cause) => cause === 'grant_exhausted' || cause === 'not_offered'));
+    expect(new Set(causes)).toSatisfy((found: ReadonlySet<unknown>) =>
+      [...found].every((cause) => cause === 'grant_exhausted' || cause === 'not_offered'),
+    );
   });
 
   it('was decided by both authorizers and run by both executors', async () => {
     const answered = await spans.waitFor((all) => Object.keys(answersByReplica(all, 'authority.decide')).length === 2, SPANS_DEADLINE_MS);
     const decided = Object.values(answersByReplica(answered, 'authority.decide'));
     expect(Math.min(...decided)).toBeGreaterThan(10);
-    const owners = (await readOperations(asProjector as Bus)).flatMap((records) => records.flatMap((record) => (record.type === 'claimed' ? [record.ownerId] : [])));
+    const owners = (await readOperations(asProjector as Bus)).flatMap((records) =>
+      records.flatMap((record) => (record.type === 'claimed' ? [record.ownerId] : [])),
+    );
     expect(new Set(owners).size).toBe(2);
   });
 });
@@ -129,10 +147,14 @@ describe('a right to run an agent that is bounded to one use', () => {
     const results = await runAll(await system.client(ALICE), requests);
 
     expect(countAnswers(results.map(answerOfTurn))).toEqual({ succeeded: 1, grant_exhausted: 15 });
-    expect(await linesOf('free', 'log.txt')).toEqual(results.filter(({ status }) => status === 'succeeded').map(({ executionId }) => executionId));
+    expect(await linesOf('free', 'log.txt')).toEqual(
+      results.filter(({ status }) => status === 'succeeded').map(({ executionId }) => executionId),
+    );
     await expectUses('run-once', 1);
     const records = await system.records('once', (found) => found.filter(({ type }) => type === 'turn.ended').length === requests.length);
-    expect(records.filter(({ type, outcome, reason }) => type === 'turn.ended' && outcome === 'denied' && reason === 'grant_exhausted')).toHaveLength(15);
+    expect(
+      records.filter(({ type, outcome, reason }) => type === 'turn.ended' && outcome === 'denied' && reason === 'grant_exhausted'),
+    ).toHaveLength(15);
   });
 
   it('stays spent for every turn after it', async () => {

@@ -82,11 +82,14 @@ const isStale = ({ after }: Round): boolean => after?.status === 'succeeded';
 const whoAnswered = (all: readonly ReceivedSpan[]): ReadonlyMap<string, number> => {
   const revokedBy = new Map<string, string>();
   const openedBy = new Map<string, string>();
-  const instanceOf = new Map(all.filter(({ name, kind }) => name === 'authority.open' && kind === 'server').map(({ traceId, instance }) => [traceId, instance]));
+  const instanceOf = new Map(
+    all.filter(({ name, kind }) => name === 'authority.open' && kind === 'server').map(({ traceId, instance }) => [traceId, instance]),
+  );
   const revoking = new Set(all.filter(({ name, kind }) => name === 'grant.revoke' && kind === 'server').map(({ spanId }) => spanId));
   for (const { name, traceId, parentSpanId, instance, attributes } of all) {
     const grantId = attributes[ATTRIBUTE.grantId];
-    if (name === 'grant.command' && typeof grantId === 'string' && revoking.has(parentSpanId ?? '')) revokedBy.set(grantId.replace('round-', ''), instance);
+    if (name === 'grant.command' && typeof grantId === 'string' && revoking.has(parentSpanId ?? ''))
+      revokedBy.set(grantId.replace('round-', ''), instance);
     const executionId = attributes[ATTRIBUTE.executionId];
     const opener = instanceOf.get(traceId);
     if (name === 'envelope.turn' && typeof executionId === 'string' && executionId.endsWith('-after') && opener !== undefined)
@@ -120,9 +123,12 @@ describe('a revocation that was acknowledged before a turn was requested', () =>
   });
 
   it('was taken by either replica and met a turn opened by either', async () => {
-    const complete = (all: readonly ReceivedSpan[]): boolean => [...whoAnswered(all).values()].reduce((sum, count) => sum + count, 0) === ROUNDS;
+    const complete = (all: readonly ReceivedSpan[]): boolean =>
+      [...whoAnswered(all).values()].reduce((sum, count) => sum + count, 0) === ROUNDS;
     const pairs = whoAnswered(await spans.waitFor(complete, SPANS_DEADLINE_MS));
-    expect([...pairs.keys()].sort()).toEqual([1, 2].flatMap((revoker) => [1, 2].map((opener) => `revoked by ${revoker}, opened by ${opener}`)));
+    expect([...pairs.keys()].sort()).toEqual(
+      [1, 2].flatMap((revoker) => [1, 2].map((opener) => `revoked by ${revoker}, opened by ${opener}`)),
+    );
     expect(Math.min(...pairs.values())).toBeGreaterThan(ROUNDS / 20);
     expect(Object.keys(answersByReplica(spans.spans(), 'authority.decide')).sort()).toEqual(['1', '2']);
   });

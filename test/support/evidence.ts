@@ -24,10 +24,14 @@ export const connectAs = (stack: LocalStack, service: ServiceName): Promise<Bus>
 
 /** All that a stream holds now. `bus` must be the audit-projector's, which reads both streams. */
 const readStream = async (bus: Bus, stream: StreamName): Promise<readonly StoredMessage[]> => {
-  const head = await waitFor(`the head of ${stream}`, async () => {
-    const found = await streamHead(bus, stream, { timeoutMs: 1_000 });
-    return found.ok ? { value: found.value } : undefined;
-  }, READ_DEADLINE_MS);
+  const head = await waitFor(
+    `the head of ${stream}`,
+    async () => {
+      const found = await streamHead(bus, stream, { timeoutMs: 1_000 });
+      return found.ok ? { value: found.value } : undefined;
+    },
+    READ_DEADLINE_MS,
+  );
   const messages: StoredMessage[] = [];
   let upTo = 0;
   const feed = followStream(bus, {

@@ -37,7 +37,14 @@ export const startStaleAuthorizer = async (stack: LocalStack, tokenSecret: strin
     limits: { deadlineMs: DEADLINE_MS, turnGraceMs: 30_000 },
   });
   await waitFor('the stale replica to follow the log', () => fold.trouble === undefined, 10_000);
-  const served = await serveRoutes(bus, { service: 'authorizer', version: '0.0.0', instance: `stale-${randomUUID()}`, routes, concurrencyMax: 64, onDefect });
+  const served = await serveRoutes(bus, {
+    service: 'authorizer',
+    version: '0.0.0',
+    instance: `stale-${randomUUID()}`,
+    routes,
+    concurrencyMax: 64,
+    onDefect,
+  });
   return {
     stop: async () => {
       await served.stop({ graceMs: 1_000 });
