@@ -1,9 +1,10 @@
 import { type Authority, askAuthority } from './authority.ts';
 import { ALICE, BOB, type BenchSystem, CAROL, TOOL, startBenchSystem } from './bench-system.ts';
-import { type ExecutorTurn, NO_TOOL, benchCall, benchRegistry, handlerOf, openExecutorTurn } from './executor-turn.ts';
+import { type ExecutorTurn, NO_TOOL, benchCall, benchRegistry, contextOf, handlerOf, openExecutorTurn } from './executor-turn.ts';
 import { type CallBytes, type Floors, startFloors } from './floors.ts';
+import { processorMs } from './processor-time.ts';
 import { runTurn, timesBetweenCalls } from './real-turns.ts';
-import { type Row, median, percentile, rowOf } from './rows.ts';
+import { type Row, type RowSpec, median, percentile, rowOf } from './rows.ts';
 import { inFlight, oneByOne } from './sampling.ts';
 
 export interface CallBenchOptions {
@@ -116,24 +117,25 @@ const measure = async (bench: BenchSystem, authority: Authority, floors: Floors,
     callBounded: median(betweenBounded),
     callBounded99: percentile(betweenBounded, 99),
     callByDifference: await callByDifference(bench, calls),
-    callsAtOnce: await callsAtOnce(bench, callsPerTurn),
   };
-  return { ...bare, ...asked, ...here, ...real };
+  const before = await processorTimes(bench);
+  const atOnce = await callsAtOnce(bench, callsPerTurn);
+  const after = await processorTimes(bench);
+  const perCall = (process: keyof typeof after): number => ((after[process] - before[process]) * 1_000) / (AT_ONCE * callsPerTurn);
+  const loaded = {
+    callsAtOnce: atOnce,
+    executorTime: perCall('executor'),
+    authorizerTime: perCall('authorizer'),
+    projectorTime: perCall('projector'),
+    brokerTime: perCall('broker'),
+  };
+  return { ...bare, ...asked, ...here, ...real, ...loaded };
 };
 
 /** The tool's own work, without anything around it. */
 const toolAlone = async ({ stack }: BenchSystem, calls: number): Promise<number> => {
   const handler = handlerOf(benchRegistry(stack.filesRoot), TOOL);
-  const context = {
-    namespaceId: 'demo',
-    actor: ALICE,
-    authority: ALICE,
-    owner: ALICE,
-    purpose: 'benchmark',
-    traceId: 'alone',
-    enabledToolNamespaces: ['files'],
-    now: new Date().toISOString(),
-  };
+  const context = contextOf(ALICE);
   const call = benchCall(context, TOOL, 'alone');
   const { signal } = new AbortController();
   return median(await oneByOne(calls, () => handler.invoke(context, call, signal)));
@@ -151,6 +153,16 @@ const callsAtOnce = async (bench: BenchSystem, callsPerTurn: number): Promise<nu
   const begun = performance.now();
   await Promise.all(Array.from({ length: AT_ONCE }, (_, index) => runTurn(bench, index % 2 === 0 ? ALICE : BOB, callsPerTurn)));
   return (AT_ONCE * callsPerTurn) / ((performance.now() - begun) / 1_000);
+};
+
+const processorTimes = async ({ stack, system }: BenchSystem) => {
+  const of = (name: keyof typeof system.services): Promise<number> => processorMs(system.services[name][0]?.pid ?? NaN);
+  return {
+    executor: await of('tool-executor'),
+    authorizer: await of('authorizer'),
+    projector: await of('audit-projector'),
+    broker: await processorMs(stack.nats.pid),
+  };
 };
 
 /** The mediation of many turns in this process, each with one call at a time. */
@@ -196,6 +208,7 @@ const rowsOf = (runs: readonly Run[], bytes: CallBytes): readonly Row[] => {
       floors: callsFloor,
       target: 10_000,
     },
+    ...processorRows(runs),
     {
       name: 'mediation, unbounded, p50',
       params: { tool: 'none' },
@@ -239,4 +252,19 @@ const rowsOf = (runs: readonly Run[], bytes: CallBytes): readonly Row[] => {
       floors: each(({ request, barrier, publish }) => request + barrier + publish),
     },
   ].map(rowOf);
+};
+
+/** None where the machine does not say. */
+const processorRows = (runs: readonly Run[]): readonly RowSpec[] => {
+  const processes = {
+    'tool-executor': 'executorTime',
+    authorizer: 'authorizerTime',
+    'audit-projector': 'projectorTime',
+    'nats-server': 'brokerTime',
+  } as const;
+  return Object.entries(processes).flatMap(([process, member]) => {
+    const values = runs.map((run) => run[member]);
+    const params = { process, inFlight: AT_ONCE };
+    return values.some(Number.isNaN) ? [] : [{ name: 'processor time of a call', params, unit: 'µs' as const, values }];
+  });
 };
