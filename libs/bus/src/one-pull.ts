@@ -6,10 +6,11 @@ export type Pulled =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'failed'; readonly reason: string };
 
-const PULL_MS = 30_000;
 const BEAT_MS = 2_000;
-/** Two beats missed, and room for a busy moment. */
-const SILENCE_MS = 2 * BEAT_MS + 500;
+const PULL_LEAST_MS = 1_000;
+const PULL_MOST_MS = 30_000;
+/** Beyond two beats missed, room for a busy moment. */
+const BUSY_MS = 500;
 
 /**
  * Asks a consumer for one message at a time, so that none is held by somebody who cannot work on it yet.
@@ -23,6 +24,8 @@ export class OnePull {
   readonly #inbox: string;
   readonly #subscription: Subscription;
   readonly #unwatch: () => void;
+  readonly #pullMs: number;
+  readonly #beatMs: number;
   #asked = 0;
   #waiting: ((pulled: Pulled) => void) | undefined;
   #silence: NodeJS.Timeout | undefined;
@@ -30,8 +33,15 @@ export class OnePull {
   #proven = false;
   #stopping = false;
 
-  constructor(bus: Bus, stream: string, consumer: string) {
+  /**
+   * @param leaseMs How long the broker leaves a message with whoever got it. No question stands longer: what a frozen process held
+   *   would otherwise be given back to it, one lease after the other, for each question that it left open.
+   */
+  constructor(bus: Bus, stream: string, consumer: string, leaseMs: number) {
     this.#bus = bus;
+    this.#pullMs = Math.min(PULL_MOST_MS, Math.max(PULL_LEAST_MS, leaseMs));
+    // The server refuses a beat of more than half the time.
+    this.#beatMs = Math.min(BEAT_MS, Math.floor(this.#pullMs / 3));
     this.#natsSubject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     this.#inbox = createInbox(bus.replies.inboxPrefix);
     this.#subscription = bus.nats.subscribe(`${this.#inbox}.*`, {
@@ -48,10 +58,10 @@ export class OnePull {
       this.#waiting = resolve;
       if (this.#stopping || !this.#bus.connected) return this.#failed('stopping or not connected to NATS');
       this.#asked += 1;
-      this.#silence = setTimeout(() => this.#failed('the broker is silent'), SILENCE_MS);
+      this.#silence = setTimeout(() => this.#failed('the broker is silent'), 2 * this.#beatMs + BUSY_MS);
       // The first question is answered at once even when there is nothing, so that an idle queue is known to be there.
       const question = this.#proven
-        ? { batch: 1, expires: PULL_MS * 1_000_000, idle_heartbeat: BEAT_MS * 1_000_000 }
+        ? { batch: 1, expires: this.#pullMs * 1_000_000, idle_heartbeat: this.#beatMs * 1_000_000 }
         : { batch: 1, no_wait: true };
       try {
         this.#bus.nats.publish(this.#natsSubject, JSON.stringify(question), { reply: `${this.#inbox}.${this.#asked}` });

@@ -202,7 +202,7 @@ describe('a work queue', () => {
   });
 
   it('hands back at once what arrives when nobody waits for it any more', async () => {
-    const pull = new OnePull(bus, 'TURNS', 'worker');
+    const pull = new OnePull(bus, 'TURNS', 'worker', 30_000);
     expect(await pull.next()).toEqual({ kind: 'nothing' });
     const given = pull.next();
     await until('the broker holds the question', async () => (await server.jsm.consumers.info('TURNS', 'worker')).num_waiting === 1);

@@ -84,7 +84,7 @@ class PullingQueue implements WorkQueue {
   constructor(bus: Bus, options: WorkQueueOptions) {
     this.#bus = bus;
     this.#options = options;
-    this.#pulls = Array.from({ length: options.concurrency }, () => new OnePull(bus, options.stream, options.consumer));
+    this.#pulls = Array.from({ length: options.concurrency }, () => new OnePull(bus, options.stream, options.consumer, options.leaseMs));
     this.#slots = this.#pulls.map((pull) => this.#workOff(pull));
   }
 
