@@ -8,7 +8,7 @@ import { type AcceptedRequest, type RefusedRequest, acceptRequest } from './acce
 import { interruptTurn } from './interrupt-turn.ts';
 import { LedgerTurn } from './ledger-turn.ts';
 import type { Ports } from './ports.ts';
-import { type Requester, answerOf, publishEvent, publishRefusal, publishResult } from './turn-answers.ts';
+import { type Requester, answerOf, isAnswered, publishEvent, publishRefusal, publishResult } from './turn-answers.ts';
 import { TurnWrites } from './turn-writes.ts';
 
 const OWNER_ANSWER_MS = 2_000;
@@ -142,6 +142,10 @@ const replay = async (
   const replayed = replayAnswer(state, { fingerprint, requestSequence: delivery.sequence });
   switch (replayed.answer) {
     case 'stored':
+      // Delivered again, and not asked again: whoever ended the turn has answered, unless it died before that.
+      if (state.claimed?.requestSequence === delivery.sequence && (await isAnswered(ports.bus, from, accepted.request.executionId))) {
+        return acknowledge(delivery);
+      }
       return (await publishResult(ports.bus, from, replayed.ended)) ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
     case 'conflict': {
       const { executionId } = accepted.request;

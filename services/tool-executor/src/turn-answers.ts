@@ -1,4 +1,4 @@
-import { type Bus, backoffMs, pause } from '@sharedos/bus';
+import { type Bus, backoffMs, lastOnSubject, pause } from '@sharedos/bus';
 import {
   type Address,
   type EndedRecord,
@@ -17,6 +17,7 @@ export const CODE_HEADER = 'sharedos-turn-code';
 
 const PUBLISH_MS = 5_000;
 const PUBLISH_DEADLINE_MS = 30_000;
+const READ_MS = 2_000;
 
 /** Who asked, and where the answers of its turns go: to that requester and nobody else. */
 export interface Requester {
@@ -35,6 +36,12 @@ export const publishResult = async (bus: Bus, { namespaceId, requester }: Reques
   const code = codeOf(result);
   const headers = { [STATE_HEADER]: result.status, ...(code === undefined ? {} : { [CODE_HEADER]: code }) };
   return stored(bus, principalSubject('turn.result', namespaceId, requester, result.executionId), { message: TurnResult, body }, headers);
+};
+
+/** Whether an answer of the turn is stored for its requester; `false` when that could not be found out. */
+export const isAnswered = async (bus: Bus, { namespaceId, requester }: Requester, executionId: string): Promise<boolean> => {
+  const last = await lastOnSubject(bus, 'TURN_EVENTS', principalSubject('turn.result', namespaceId, requester, executionId), { timeoutMs: READ_MS });
+  return last.ok && last.value !== undefined;
 };
 
 /** Tells the requester that its request never became a turn. `sequence` is the place it had in the queue. */
