@@ -1,0 +1,187 @@
+import { type AccessContext, type AuditEvent, RESULT_BYTES_MAX, type ToolCall, ToolResult, type Verdict, hashOf } from '@sharedos/contracts';
+import { authorizationChecked, toolInvoked } from '@sharedos/kernel';
+import { TurnLost } from '@sharedos/runtime';
+import { SPAN, withSpan } from '@sharedos/telemetry';
+import type { ToolHandler, ToolRegistry } from '@sharedos/tools';
+import { readCall } from './call-requirement.ts';
+import type { TurnLease } from './turn-lease.ts';
+import type { TurnRecords } from './turn-records.ts';
+import { USE_NOT_CLAIMED } from './unclaimed-use.ts';
+
+export interface MediatedCallsPorts {
+  readonly registry: ToolRegistry;
+  /** What a tool threw; for the operator's log alone. */
+  readonly onProviderError: (error: unknown, at: { readonly tool: string; readonly code: string; readonly traceId: string }) => void;
+}
+
+/** A call whose effect may have happened, and whose answer is not on record. */
+interface OpenCall {
+  readonly call: ToolCall;
+  readonly verdict: Verdict;
+}
+
+/** How a call ended, as its record says it; `code` is what its caller heard. */
+interface Outcome {
+  readonly status: 'succeeded' | 'denied' | 'failed';
+  readonly code?: string;
+  readonly cause?: string | undefined;
+}
+type Refusal = Outcome & { readonly status: 'denied' | 'failed'; readonly code: string };
+
+/**
+ * The tool calls of one turn. Each is: ask the authorizer, claim the use, write `admitted`, run once, write `settled`. A refused
+ * call has one record, with its decision and its refusal.
+ *
+ * @see spec/turns.md §9, and docs/architecture.md, "One tool call"
+ */
+export class MediatedCalls {
+  readonly #ports: MediatedCallsPorts;
+  readonly #lease: TurnLease;
+  readonly #records: TurnRecords;
+  /** What each call id of the turn asked for; no more of them than the turn may make calls. */
+  readonly #asked = new Map<string, string>();
+  readonly #open = new Map<string, OpenCall>();
+  /** The catalogue that the turn was given, by its hash: stated on the record of every call. */
+  catalogHash: string | undefined;
+
+  constructor(ports: MediatedCallsPorts, lease: TurnLease, records: TurnRecords) {
+    this.#ports = ports;
+    this.#lease = lease;
+    this.#records = records;
+  }
+
+  async invoke(context: AccessContext, given: ToolCall, signal: AbortSignal): Promise<ToolResult> {
+    signal.throwIfAborted();
+    const fingerprint = hashOf({ tool: given.tool, arguments: given.arguments, traceId: given.traceId });
+    const before = this.#asked.get(given.id);
+    if (before !== undefined) return this.#again(context, given, before === fingerprint);
+    this.#asked.set(given.id, fingerprint);
+
+    if (given.traceId !== context.traceId) return this.#refuse(context, given, { status: 'denied', code: 'trace_mismatch' });
+    if (!this.#lease.isHeld) return this.#refuse(context, given, { status: 'denied', code: 'authority_unavailable' });
+    const handler = this.#ports.registry.get(given.tool);
+    if (handler === undefined) return this.#refuse(context, given, { status: 'denied', code: 'tool_unavailable', cause: 'not_registered' });
+    if (!context.enabledToolNamespaces.includes(handler.definition.namespace)) {
+      return this.#refuse(context, given, { status: 'denied', code: 'tool_unavailable', cause: 'namespace_disabled' });
+    }
+    return this.#decided(context, handler, given, signal);
+  }
+
+  /**
+   * Records a call that the envelope refused. It is no answer of the call's id: the refusal spends none, and the id may be that of
+   * a call whose effect is under way.
+   */
+  async recordRefusal(context: AccessContext, call: ToolCall, { code, cause }: { readonly code: string; readonly cause?: string }): Promise<void> {
+    await this.#records.before({ type: 'noted' }, this.#invoked(context, call, { status: 'denied', code, cause }, 'envelope'));
+  }
+
+  /** The records of calls that a turn which ends now leaves open: nobody can tell what they did. */
+  aborted(context: AccessContext): readonly AuditEvent[] {
+    return [...this.#open.values()].map(({ call, verdict }) => this.#invoked(context, call, { status: 'failed', code: 'operation_aborted' }, 'kernel', verdict));
+  }
+
+  async #decided(context: AccessContext, handler: ToolHandler, given: ToolCall, signal: AbortSignal): Promise<ToolResult> {
+    const { exact, call, thrown } = readCall(handler, context, given);
+    const ceiling = handler.definition.requiredCapability;
+    const operation = this.#lease.operation('call', given.id);
+    const verdict = await this.#lease.decide(context, { kind: 'tool', ceiling, exact, operation, operationId: given.id });
+    signal.throwIfAborted();
+    if (verdict === undefined) return this.#refuse(context, given, { status: 'denied', code: 'authority_unavailable' });
+    const { status, code, cause, use } = verdict;
+    if (status !== 'allowed') {
+      if (thrown !== undefined) this.#ports.onProviderError(thrown, { tool: given.tool, code, traceId: context.traceId });
+      return this.#refuse(context, given, { status, code, cause }, verdict, verdict.audit);
+    }
+    if (use !== undefined && !(await this.#lease.spend(context, use, operation))) {
+      const request = { resource: verdict.resource ?? ceiling.resource, action: verdict.action ?? ceiling.action };
+      const decision = { request, decided: USE_NOT_CLAIMED, consume: true, authorityHash: this.#lease.authorityHash, operationId: given.id };
+      const denied = authorizationChecked(this.#records.mark(context), decision);
+      return this.#refuse(context, given, { status: 'denied', code: 'usage_store_unavailable' }, { ...verdict, status: 'denied' }, [denied]);
+    }
+    signal.throwIfAborted();
+    return this.#run(context, handler, call, verdict, signal);
+  }
+
+  /**
+   * A call id names one effect of a turn. The same call again is answered from the record; another call under the id is refused,
+   * for it would run on the first one's use.
+   *
+   * @see spec/turns.md §13
+   */
+  async #again(context: AccessContext, call: ToolCall, same: boolean): Promise<ToolResult> {
+    const settled = same ? await this.#records.settled(call.id) : undefined;
+    if (settled !== undefined) return settled;
+    const refusal: Refusal = same ? { status: 'failed', code: 'replay_pending' } : { status: 'denied', code: 'replay_conflict' };
+    await this.#records.before({ type: 'noted' }, this.#invoked(context, call, refusal, 'kernel'));
+    return this.#unanswered(call, refusal);
+  }
+
+  /** The effect: admitted on record, run once, settled on record. */
+  async #run(context: AccessContext, handler: ToolHandler, call: ToolCall, verdict: Verdict, signal: AbortSignal): Promise<ToolResult> {
+    const { use } = verdict;
+    // Open from here on: an admission whose fate is unknown counts as one.
+    this.#open.set(call.id, { call, verdict });
+    await withSpan(SPAN.ledgerAdmit, {}, () =>
+      this.#records.before({ type: 'admitted', callId: call.id, tool: call.tool, ...(use === undefined ? {} : { use }) }, ...verdict.audit),
+    );
+    // A turn that was stopped meanwhile enters no port; its end says that this call was left open.
+    signal.throwIfAborted();
+    const result = await withSpan(SPAN.toolHandler, {}, () => this.#handle(context, handler, call, signal));
+    // The turn may have ended meanwhile, with this call on record as aborted. Its effect stays unknown, as was said.
+    if (this.#records.ended) throw new TurnLost('the turn ended while the tool was running');
+    this.#open.delete(call.id);
+    return this.#settle(context, call, result, verdict);
+  }
+
+  async #handle(context: AccessContext, handler: ToolHandler, call: ToolCall, signal: AbortSignal): Promise<ToolResult> {
+    let answered: unknown;
+    try {
+      answered = await handler.invoke(context, call, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#ports.onProviderError(error, { tool: call.tool, code: 'tool_execution_failed', traceId: context.traceId });
+      return this.#unanswered(call, { status: 'failed', code: 'tool_execution_failed' });
+    }
+    const parsed = ToolResult.safeParse(answered);
+    const fits = parsed.success && parsed.data.callId === call.id && parsed.data.tool === call.tool;
+    const small = fits && Buffer.byteLength(JSON.stringify(parsed.data)) <= RESULT_BYTES_MAX;
+    return small ? parsed.data : this.#unanswered(call, { status: 'failed', code: 'invalid_tool_result' });
+  }
+
+  async #settle(context: AccessContext, call: ToolCall, result: ToolResult, verdict: Verdict): Promise<ToolResult> {
+    const outcome: Outcome = result.status === 'succeeded' ? { status: 'succeeded' } : { status: result.status, code: result.error.code };
+    const event = this.#invoked(context, call, outcome, 'kernel', verdict);
+    const written = await withSpan(SPAN.ledgerSettle, {}, () => this.#records.after({ type: 'settled', callId: call.id, result }, event));
+    if (written === 'written') return result;
+    // A call is never left unsettled for its size; a refusal fits into any record.
+    if (result.status === 'failed' && result.error.code === 'invalid_tool_result') throw new TurnLost('the failure of a call could not be recorded');
+    return this.#settle(context, call, this.#unanswered(call, { status: 'failed', code: 'invalid_tool_result' }), verdict);
+  }
+
+  async #refuse(context: AccessContext, call: ToolCall, refusal: Refusal, verdict?: Verdict, decisions: readonly AuditEvent[] = []): Promise<ToolResult> {
+    const result = this.#unanswered(call, refusal);
+    const event = this.#invoked(context, call, refusal, 'kernel', verdict);
+    await withSpan(SPAN.ledgerSettle, {}, () => this.#records.before({ type: 'settled', callId: call.id, result }, ...decisions, event));
+    return result;
+  }
+
+  #invoked(context: AccessContext, call: ToolCall, { status, code, cause }: Outcome, source: 'kernel' | 'envelope', verdict?: Verdict): AuditEvent {
+    return toolInvoked(this.#records.mark(context), {
+      operationId: call.id,
+      tool: call.tool,
+      outcome: status,
+      reason: code,
+      source,
+      cause,
+      resource: verdict?.resource,
+      action: verdict?.action,
+      grantId: verdict?.status === 'allowed' ? verdict.decision?.matchedGrantId : undefined,
+      catalogHash: this.catalogHash,
+    });
+  }
+
+  #unanswered({ id, tool }: ToolCall, { status, code }: Refusal): ToolResult {
+    const message = status === 'denied' ? `The call was refused: ${code}.` : `The call failed: ${code}.`;
+    return { status, callId: id, tool, completedAt: this.#records.now(), error: { code, message, retryable: false } };
+  }
+}

@@ -1,0 +1,120 @@
+import type { AuthorityClient } from '@sharedos/bus';
+import {
+  type AccessContext,
+  type AuthorityQuestion,
+  type CapabilityRequirement,
+  type Instant,
+  type OpenedAuthority,
+  type ReachAndDiscovery,
+  type Revision,
+  type UseTaken,
+  type Verdict,
+  hashOf,
+  timestampOf,
+} from '@sharedos/contracts';
+import type { AuthorityFailure } from '@sharedos/kernel';
+import type { Ledger } from '@sharedos/ledger';
+import { AuditOutage } from '@sharedos/runtime';
+
+/** Whoever answers for authority. No answer is a failure, never an allow. */
+export type AuthorityPort = Pick<AuthorityClient, 'open' | 'decide' | 'reach'>;
+
+export interface TurnLeasePorts {
+  readonly authority: AuthorityPort;
+  readonly ledger: Pick<Ledger, 'claimUse'>;
+  readonly clock: () => Instant;
+  readonly ids: () => string;
+  /** Tells the authorizers that a use handed out in this epoch had been spent before. */
+  readonly distrust: (namespaceId: string, epoch: string) => Promise<void>;
+}
+
+export interface TurnIdentity {
+  readonly turnId: string;
+  /** The turn's own name among operations; the stem of the names that uses are taken under. */
+  readonly operation: string;
+  readonly executionId: string;
+  /** Longest the turn may last, in milliseconds. */
+  readonly validForMs: number;
+}
+
+/**
+ * The authority of one turn, held as a token that the authorizers answer to: frozen when it was opened, and held as unavailable
+ * for the whole turn if it could not be. There is nothing to give back.
+ */
+export class TurnLease {
+  readonly #ports: TurnLeasePorts;
+  readonly #turn: TurnIdentity;
+  #opened: OpenedAuthority | undefined;
+  #failure: AuthorityFailure = { code: 'grant_source_failed' };
+
+  constructor(ports: TurnLeasePorts, turn: TurnIdentity) {
+    this.#ports = ports;
+    this.#turn = turn;
+  }
+
+  /** @returns Whether an authorizer answered, and so recorded the load. Rejects with `AuditOutage` when it could not record it. */
+  async open(context: AccessContext): Promise<boolean> {
+    const { turnId, validForMs } = this.#turn;
+    const opened = await this.#ports.authority.open({ turnId, context, validForMs, auditId: this.#ports.ids() });
+    if (!opened.ok) {
+      if (opened.error.code === 'audit_unavailable') throw new AuditOutage(opened.error.reason);
+      return false;
+    }
+    this.#opened = opened.value;
+    if (opened.value.status === 'unavailable') {
+      const { code, detail } = opened.value;
+      this.#failure = detail === undefined ? { code } : { code, detail };
+    }
+    return true;
+  }
+
+  /** The revision that the turn sees, once it is open. */
+  get revision(): Revision | undefined {
+    return this.#opened?.revision;
+  }
+
+  /** Whether the authority of the turn could be trusted. */
+  get isHeld(): boolean {
+    return this.#opened?.status === 'resolved';
+  }
+
+  /** Names the grants held; absent when they could not be trusted. */
+  get authorityHash(): string | undefined {
+    return this.#opened?.status === 'resolved' ? this.#opened.snapshot.hash : undefined;
+  }
+
+  /** Why there is no authority, where there is none. For records alone. */
+  get failure(): AuthorityFailure {
+    return this.#failure;
+  }
+
+  /** @returns `undefined` when there was no answer: then nothing is decided, and nothing may run. */
+  async decide(context: AccessContext, question: AuthorityQuestion): Promise<Verdict | undefined> {
+    if (this.#opened === undefined) return undefined;
+    const { ids, authority } = this.#ports;
+    const verdict = await authority.decide(this.#opened.token, context, question, [ids(), ids()]);
+    return verdict.ok ? verdict.value : undefined;
+  }
+
+  /** Where the turn may operate and which of `ceilings` it may discover; `undefined` without authority or an answer. */
+  async reach(context: AccessContext, ceilings: CapabilityRequirement[]): Promise<ReachAndDiscovery | undefined> {
+    if (this.#opened?.status !== 'resolved') return undefined;
+    const answer = await this.#ports.authority.reach(this.#opened.token, context, ceilings);
+    return answer.ok ? answer.value : undefined;
+  }
+
+  /** Makes a use that was handed out really spent. `false`: it must not be used, and nothing may run on it. */
+  async spend({ namespaceId }: AccessContext, { grantId, ordinal, epoch }: UseTaken, operation: string): Promise<boolean> {
+    const { ledger, clock, distrust } = this.#ports;
+    const claimed = await ledger.claimUse(namespaceId, { at: timestampOf(clock()), grantId, ordinal, operation });
+    if (claimed.ok) return true;
+    // Handed out twice: the counters lost their memory. They are closed until they agree with the claims again.
+    if (claimed.error.kind === 'taken') await distrust(namespaceId, epoch);
+    return false;
+  }
+
+  /** One name for one effect of the turn, the same for a retry and for nothing else. */
+  operation(kind: 'admission' | 'call', id = ''): string {
+    return hashOf({ parent: this.#turn.operation, kind, id });
+  }
+}
