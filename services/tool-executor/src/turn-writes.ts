@@ -1,4 +1,4 @@
-import type { LedgerRecord, ToolResult } from '@sharedos/contracts';
+import { type LedgerRecord, type ToolResult, sameJson } from '@sharedos/contracts';
 import type { Ledger, LedgerClaim, LedgerRefusal } from '@sharedos/ledger';
 import { AuditOutage, TurnLost } from '@sharedos/runtime';
 import { backoffMs, pause } from '@sharedos/bus';
@@ -63,7 +63,8 @@ export class TurnWrites {
     const history = read.value;
     const last = history?.records.at(-1);
     if (history === undefined || last === undefined) throw new TurnLost('the records of this turn are gone');
-    if (JSON.stringify(last) === JSON.stringify(record)) {
+    // What was read back has its members in the order of its schema, not in the order they were written.
+    if (sameJson(last, JSON.parse(JSON.stringify(record)))) {
       this.#claim = this.#ledger.resume(this.#claim.key, history);
       return true;
     }
