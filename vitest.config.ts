@@ -9,7 +9,7 @@ export default defineConfig({
       'scripts/**/*.spec.ts',
       'test/**/*.spec.ts',
     ],
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
   },
 });
