@@ -74,10 +74,17 @@ describe('a request', () => {
     expect(replayAnswer(ended, same)).toEqual({ answer: 'stored', ended: endedBy('owner') });
     expect(replayAnswer(ended, again)).toEqual({ answer: 'stored', ended: endedBy('owner') });
   });
-  it('that means something else under the same id is a conflict, running or ended, even at the same place', () => {
+  it('that means something else under the same id is a conflict, running or ended', () => {
     expect(replayAnswer(running, other)).toEqual({ answer: 'conflict' });
     expect(replayAnswer(ended, other)).toEqual({ answer: 'conflict' });
-    expect(replayAnswer(running, { ...other, requestSequence: 7 })).toEqual({ answer: 'conflict' });
+  });
+  it('that is the very message of the claim is never a conflict, whatever the settings of its reader are by now', () => {
+    expect(replayAnswer(running, { ...other, requestSequence: 7 })).toEqual({ answer: 'redelivery_of_running', claimed });
+    expect(replayAnswer(ended, { ...other, requestSequence: 7 })).toEqual({ answer: 'stored', ended: endedBy('owner') });
+  });
+  it('that came by no queue has only what it says to be known by', () => {
+    const unqueued = { ...claimed, requestSequence: 0 };
+    expect(replayAnswer(foldExecution([unqueued]), { ...other, requestSequence: 0 })).toEqual({ answer: 'conflict' });
   });
   it('cancelled before it was taken is answered so', () =>
     expect(replayAnswer(foldExecution([endedBy('cancel')]), other)).toEqual({ answer: 'stored', ended: endedBy('cancel') }));

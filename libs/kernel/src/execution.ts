@@ -73,7 +73,7 @@ export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState 
   };
 };
 
-/** A request for an operation, as it arrived. `requestSequence` is its place in the queue, which a redelivery keeps. */
+/** A request for an operation, as it arrived. `requestSequence` is its place in the queue, which a redelivery keeps; 0 for none. */
 export interface RequestMark {
   readonly fingerprint: string;
   readonly requestSequence: number;
@@ -94,11 +94,13 @@ export type ReplayAnswer =
 /** How a request is answered in view of what the ledger holds under its key. @see spec/turns.md §13 */
 export const replayAnswer = ({ state, claimed, ended }: ExecutionState, { fingerprint, requestSequence }: RequestMark): ReplayAnswer => {
   if (state === 'absent') return { answer: 'run' };
-  if (claimed !== undefined && claimed.fingerprint !== fingerprint) return { answer: 'conflict' };
+  const isRedelivery = requestSequence > 0 && claimed?.requestSequence === requestSequence;
+  // One message says the same at every delivery, whatever the settings of the process that reads it add to its fingerprint.
+  if (claimed !== undefined && !isRedelivery && claimed.fingerprint !== fingerprint) return { answer: 'conflict' };
   // Without a claim there is no fingerprint to compare: it was cancelled by id, and that is its answer whatever was meant.
   if (ended !== undefined) return { answer: 'stored', ended };
   if (claimed === undefined) return { answer: 'conflict' };
-  return { answer: claimed.requestSequence === requestSequence ? 'redelivery_of_running' : 'duplicate_while_running', claimed };
+  return { answer: isRedelivery ? 'redelivery_of_running' : 'duplicate_while_running', claimed };
 };
 
 /** The semantic input of a turn. Instants that only say when it was asked are no part of it; a message's `createdAt` is. */

@@ -19,6 +19,8 @@ export interface AcceptedRequest {
   readonly requester: Address;
   readonly request: TurnRequest;
   readonly context: AccessContext;
+  /** Whether it may still become a turn. One that was taken in time is finished and answered however late that is. */
+  readonly isFresh: boolean;
 }
 
 export interface RefusedRequest {
@@ -67,8 +69,6 @@ export const acceptRequest = (
   if (!sameAddress(request.message.sender, from.requester)) {
     return refuse('identity_mismatch', 'the message names a sender other than the principal that published the request');
   }
-  if (requestFreshness(instantOf(request.requestedAt) ?? NaN, now, rules) !== 'ok') {
-    return refuse('replay_expired', 'requestedAt lies outside the time in which a request may be sent');
-  }
-  return ok({ requester: from.requester, request, context });
+  const isFresh = requestFreshness(instantOf(request.requestedAt) ?? NaN, now, rules) === 'ok';
+  return ok({ requester: from.requester, request, context, isFresh });
 };

@@ -20,7 +20,7 @@ export const queuedRequests = async ({ bus, clock, rules }: Ports, from: Request
   return ok(
     stored.value.flatMap(({ data, sequence, storedAt }: StoredMessage) => {
       const accepted = acceptRequest(data, from, clock(), rules);
-      return accepted.ok ? [{ accepted: accepted.value, sequence, storedAt }] : [];
+      return accepted.ok && accepted.value.isFresh ? [{ accepted: accepted.value, sequence, storedAt }] : [];
     }),
   );
 };

@@ -32,6 +32,7 @@ export const takeTurn =
     if (!accepted.ok) return refuse(ports, delivery, from, accepted.error);
     const key = executionKey(from, accepted.value.request.executionId);
     const fingerprint = fingerprintOf(ports, accepted.value);
+    if (!accepted.value.isFresh) return tooLate(ports, delivery, from, accepted.value, key, fingerprint);
     const turnId = ports.ids();
     const claimed = await withSpan(SPAN.ledgerClaim, {}, () =>
       ports.ledger.claim(key, {
@@ -59,6 +60,26 @@ export const takeTurn =
         return delivery.nak(ASK_AGAIN_MS);
     }
   };
+
+/** A request whose time is over starts nothing. If it was taken in time, whoever took it may be dead: the turn still gets its end. */
+const tooLate = async (
+  ports: Ports,
+  delivery: QueuedDelivery,
+  from: Requester,
+  accepted: AcceptedRequest,
+  key: OperationKey,
+  fingerprint: string,
+): Promise<void> => {
+  const history = await ports.ledger.read(key);
+  if (!history.ok) return delivery.nak(ASK_AGAIN_MS);
+  const { claimed } = foldExecution(history.value?.records ?? []);
+  if (history.value !== undefined && claimed?.requestSequence === delivery.sequence) {
+    return replay(ports, delivery, from, accepted, key, fingerprint, history.value);
+  }
+  const { context, request } = accepted;
+  const error = { code: 'replay_expired', message: 'requestedAt lies outside the time in which a request may be sent', retryable: false };
+  return refuse(ports, delivery, from, { executionId: request.executionId, context, error });
+};
 
 export const requesterOf = ({ parsed }: Pick<QueuedDelivery, 'parsed'>): Requester | undefined =>
   parsed?.verb === 'turn.request' && parsed.principal !== undefined && parsed.rest.length === 0
@@ -157,7 +178,8 @@ const replay = async (
     case 'redelivery_of_running': {
       if (await ownerLives(ports, from.namespaceId, replayed.claimed)) return delivery.nak(ASK_AGAIN_MS);
       const interrupted = await interruptTurn(ports, key, history, accepted, 'recovery');
-      if (!interrupted.ok) return delivery.nak(0);
+      // Somebody wrote in between, or the ledger takes nothing: what stands is read again, and not as fast as it can be.
+      if (!interrupted.ok) return delivery.nak(ASK_AGAIN_MS);
       return (await publishResult(ports.bus, from, interrupted.value)) ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
     }
     case 'run':
