@@ -1,11 +1,10 @@
 import {
-  PAYLOAD_BYTES_MAX,
   type Reply,
   type Result,
   SCHEMA_HEADER,
   type Unavailable,
   type WireMessage,
-  decodeBody,
+  decodeOwnBody,
   ok,
   unavailable,
 } from '@sharedos/contracts';
@@ -74,7 +73,8 @@ export class Bus {
     if (!answer.ok) return unavailable(answer.error.reason);
     if (headerOf(answer.value.headers, SCHEMA_HEADER) !== reply.name)
       return unavailable(`the answer on ${natsSubject} is not a ${reply.name}`);
-    const decoded = decodeBody(reply, answer.value.data, PAYLOAD_BYTES_MAX);
+    // Only the services may answer on the inbox, whoever asked.
+    const decoded = decodeOwnBody(reply, answer.value.data);
     return decoded.ok ? decoded : unavailable(`the answer on ${natsSubject} is malformed: ${decoded.error.message}`);
   }
 

@@ -13,6 +13,7 @@ import {
   type ServiceName,
   type WireMessage,
   decodeBody,
+  decodeOwnBody,
   encodeToken,
   parseSubject,
 } from '@sharedos/contracts';
@@ -54,13 +55,14 @@ export interface Route {
 }
 
 export const route = <Q, A>(verb: RequestVerb, spec: RouteSpec<Q, A>): Route => {
-  const bytesMax = spec.bytesMax ?? (SUBJECTS[verb].use === 'principal-request' ? REQUEST_BYTES_MAX : PAYLOAD_BYTES_MAX);
+  const fromPrincipal = SUBJECTS[verb].use === 'principal-request';
+  const bytesMax = spec.bytesMax ?? (fromPrincipal ? REQUEST_BYTES_MAX : PAYLOAD_BYTES_MAX);
   return {
     verb,
     requestName: spec.request.name,
     replyName: spec.reply.name,
     answer: async (bytes, delivery) => {
-      const body = decodeBody(spec.request, bytes, bytesMax);
+      const body = fromPrincipal ? decodeBody(spec.request, bytes, bytesMax) : decodeOwnBody(spec.request, bytes, bytesMax);
       return body.ok ? spec.handle(body.value, delivery) : body;
     },
   };

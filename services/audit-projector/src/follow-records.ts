@@ -1,5 +1,5 @@
 import { type Bus, type Follow, followStream } from '@sharedos/bus';
-import { AuditRecordMessage, PAYLOAD_BYTES_MAX, decodeBody } from '@sharedos/contracts';
+import { AuditRecordMessage, decodeOwnBody } from '@sharedos/contracts';
 import type { AuditReadModel } from './read-model.ts';
 
 /** Keeps the read model up with the stream, from its beginning, for as long as the process runs. */
@@ -8,7 +8,7 @@ export const followRecords = (bus: Bus, records: AuditReadModel, onDefect: (erro
     stream: 'AUDIT',
     fromSequence: 1,
     onMessage: ({ sequence, data }) => {
-      const event = decodeBody(AuditRecordMessage, data, PAYLOAD_BYTES_MAX);
+      const event = decodeOwnBody(AuditRecordMessage, data);
       if (event.ok) records.apply(sequence, event.value);
       else records.skip(sequence);
     },

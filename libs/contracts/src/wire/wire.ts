@@ -43,7 +43,34 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
  * @returns The value, or `invalid_request` with the first few places that were wrong: names of fields and rules, never the
  *   values found there.
  */
-export const decodeBody = <T>(message: WireMessage<T>, body: Uint8Array, bytesMax: number = REQUEST_BYTES_MAX): Result<T, ProtocolError> => {
+export const decodeBody = <T>(message: WireMessage<T>, body: Uint8Array, bytesMax: number = REQUEST_BYTES_MAX): Result<T, ProtocolError> =>
+  decoded(message, body, bytesMax, parseJsonText);
+
+/**
+ * Parses a body that a service of ours wrote, on a subject where the broker lets nobody else write. The schema is held as
+ * strictly; only the scan of the text is left out, since `JSON.stringify` writes no member twice and it costs more than the
+ * parsing itself. JSON bags are held to their depth and their keys by their own schema.
+ */
+export const decodeOwnBody = <T>(
+  message: WireMessage<T>,
+  body: Uint8Array,
+  bytesMax: number = PAYLOAD_BYTES_MAX,
+): Result<T, ProtocolError> => decoded(message, body, bytesMax, parseOwnText);
+
+const parseOwnText = (text: string): Result<unknown, string> => {
+  try {
+    return ok(JSON.parse(text));
+  } catch {
+    return err('is not JSON');
+  }
+};
+
+const decoded = <T>(
+  message: WireMessage<T>,
+  body: Uint8Array,
+  bytesMax: number,
+  parse: (text: string) => Result<unknown, string>,
+): Result<T, ProtocolError> => {
   if (body.byteLength > bytesMax) return err(invalid(`the body is larger than ${bytesMax} bytes`));
   let text: string;
   try {
@@ -51,7 +78,7 @@ export const decodeBody = <T>(message: WireMessage<T>, body: Uint8Array, bytesMa
   } catch {
     return err(invalid('the body is not UTF-8'));
   }
-  const json = parseJsonText(text);
+  const json = parse(text);
   if (!json.ok) return err(invalid(`the body ${json.error}`));
   return parseValue(message, json.value);
 };
