@@ -8,11 +8,13 @@ import {
   InboxMessage,
   MessageEnvelope,
   type MessageSend,
+  Path,
   PROTOCOL_VERSION,
   type Reply,
   type UseTaken,
   UsageDistrust,
   UsageDistrustReply,
+  addressId,
   addressPath,
   hashOf,
   namespaceSubject,
@@ -52,6 +54,10 @@ export const sendMessage =
   (ports: Ports) =>
   async (body: MessageSend, { namespaceId, principal }: Delivery): Promise<Reply<DeliveryResult>> => {
     invariant(principal !== undefined, 'messages are sent by principals');
+    // No grant can name such a recipient, and no inbox could have its name.
+    if (!addressId(body.receiver).isWellFormed() || !Path.safeParse(addressPath(body.receiver)).success) {
+      return refused('invalid_request', 'the id of the receiver cannot be a segment of a path');
+    }
     const send = sendOf(ports, namespaceId, principal, body);
     if (body.sender !== undefined && !sameAddress(body.sender, principal)) {
       await recordRefused(ports, send, 'identity_mismatch');

@@ -1,10 +1,14 @@
+import type { StoredMessage } from '@sharedos/bus';
 import {
   type AccessContext,
   type Address,
   type Instant,
+  Path,
   type ProtocolError,
   type Result,
+  SCHEMA_HEADER,
   TurnRequest,
+  addressPath,
   decodeBody,
   err,
   instantOf,
@@ -44,12 +48,17 @@ export interface AcceptanceRules {
  * @see spec/turns.md §2, and docs/architecture.md "Names and trust on the wire"
  */
 export const acceptRequest = (
-  body: Uint8Array,
+  message: Pick<StoredMessage, 'data' | 'header'>,
   from: { readonly namespaceId: string; readonly requester: Address },
   now: Instant,
   rules: AcceptanceRules,
 ): Result<AcceptedRequest, RefusedRequest> => {
-  const decoded = decodeBody(TurnRequest, body);
+  const schema = message.header(SCHEMA_HEADER);
+  // Absent is what a plain `nats` command line sends; another schema's body must not be read as this one's.
+  if (schema !== undefined && schema !== TurnRequest.name) {
+    return err({ error: { code: 'invalid_request', message: `expected a ${TurnRequest.name}`, retryable: false } });
+  }
+  const decoded = decodeBody(TurnRequest, message.data);
   if (!decoded.ok) return err({ error: decoded.error });
   const request = decoded.value;
   const wanted = request.toolNamespaces;
@@ -68,6 +77,10 @@ export const acceptRequest = (
 
   if (!sameAddress(request.message.sender, from.requester)) {
     return refuse('identity_mismatch', 'the message names a sender other than the principal that published the request');
+  }
+  // No grant can name it, and a record of the refusal by the authorizer could not hold its path either.
+  if (!Path.safeParse(addressPath(request.agent)).success) {
+    return refuse('invalid_request', 'the id of the agent cannot be a segment of a path');
   }
   const isFresh = requestFreshness(instantOf(request.requestedAt) ?? NaN, now, rules) === 'ok';
   return ok({ requester: from.requester, request, context, isFresh });

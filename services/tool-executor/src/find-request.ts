@@ -18,8 +18,9 @@ export const queuedRequests = async ({ bus, clock, rules }: Ports, from: Request
   const stored = await readSubject(bus, 'TURNS', principalSubject('turn.request', from.namespaceId, from.requester), { timeoutMs: READ_MS });
   if (!stored.ok) return stored;
   return ok(
-    stored.value.flatMap(({ data, sequence, storedAt }: StoredMessage) => {
-      const accepted = acceptRequest(data, from, clock(), rules);
+    stored.value.flatMap((message: StoredMessage) => {
+      const { sequence, storedAt } = message;
+      const accepted = acceptRequest(message, from, clock(), rules);
       return accepted.ok && accepted.value.isFresh ? [{ accepted: accepted.value, sequence, storedAt }] : [];
     }),
   );

@@ -28,7 +28,7 @@ export const takeTurn =
   async (delivery: QueuedDelivery): Promise<void> => {
     const from = requesterOf(delivery);
     if (from === undefined) return delivery.term('not the subject of a turn request');
-    const accepted = acceptRequest(delivery.data, from, ports.clock(), ports.rules);
+    const accepted = acceptRequest(delivery, from, ports.clock(), ports.rules);
     if (!accepted.ok) return refuse(ports, delivery, from, accepted.error);
     const key = executionKey(from, accepted.value.request.executionId);
     const fingerprint = fingerprintOf(ports, accepted.value);
