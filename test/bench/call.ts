@@ -20,21 +20,20 @@ interface Plan {
   readonly runs: number;
   /** No run is begun after this. */
   readonly budgetMs: number;
-  /** Samples of a step, and of a call, in one run. */
-  readonly steps: number;
-  readonly calls: number;
-  /** Operations of one rate. */
-  readonly atOnceSteps: number;
-  /** Calls of each of the turns that run at once. */
-  readonly callsPerTurn: number;
+  /** How long one figure is sampled in one run; a rate takes longer to settle. Time and not a count, so that a slow machine does not take longer. */
+  readonly sampleMs: number;
+  readonly rateMs: number;
 }
 
 const PLANS = {
-  full: { runs: 5, budgetMs: 75_000, steps: 400, calls: 300, atOnceSteps: 6_000, callsPerTurn: 100 },
-  quick: { runs: 2, budgetMs: 8_000, steps: 100, calls: 80, atOnceSteps: 1_500, callsPerTurn: 20 },
+  full: { runs: 5, budgetMs: 60_000, sampleMs: 400, rateMs: 1_000 },
+  quick: { runs: 2, budgetMs: 6_000, sampleMs: 100, rateMs: 300 },
 } as const satisfies Record<string, Plan>;
 
 const AT_ONCE = 64;
+const WARM_CALLS = 5;
+/** Calls of one turn of the sample, and of each of the turns that run at once. */
+const [CALLS_MIN, CALLS_MAX] = [10, 900];
 
 /** The figures of one run, by the name of what was measured. */
 type Run = Readonly<Record<keyof Awaited<ReturnType<typeof measure>>, number>>;
@@ -53,8 +52,8 @@ export const benchCalls = async ({ quick, say, cpuProfiles }: CallBenchOptions):
     const floors = await startFloors(bench, bytes);
     closers.push(() => floors.stop());
     say('warming up …');
-    await callsAtOnce(bench, plan.callsPerTurn);
-    await inFlight(plan.atOnceSteps, AT_ONCE, authority.decide);
+    await callsAtOnce(bench, WARM_CALLS);
+    await inFlight(plan.rateMs, AT_ONCE, authority.decide);
     const runs: Run[] = [];
     const begun = performance.now();
     while (runs.length < plan.runs && (runs.length === 0 || performance.now() - begun < plan.budgetMs)) {
@@ -69,44 +68,45 @@ export const benchCalls = async ({ quick, say, cpuProfiles }: CallBenchOptions):
 
 const bytesOfCall = async (bench: BenchSystem, authority: Authority): Promise<CallBytes> => {
   const turn = await openExecutorTurn(bench, ALICE);
-  await oneByOne(20, () => turn.call(TOOL));
+  await oneByOne(50, () => turn.call(TOOL));
   return { ...(await authority.bytes()), record: await turn.recordBytes() };
 };
 
 const measure = async (bench: BenchSystem, authority: Authority, floors: Floors, plan: Plan) => {
-  const { steps, calls, atOnceSteps, callsPerTurn } = plan;
-  const p50 = async (count: number, work: () => Promise<unknown>): Promise<number> => median(await oneByOne(count, work));
+  const { sampleMs, rateMs } = plan;
+  const p50 = async (work: () => Promise<unknown>): Promise<number> => median(await oneByOne(sampleMs, work));
 
   const bare = {
-    request: await p50(steps, floors.request),
-    stockRequest: await p50(steps, floors.stockRequest),
-    publish: await p50(steps, floors.publish),
-    stockPublish: await p50(steps, floors.stockPublish),
-    lua: await p50(steps, floors.lua),
-    requestsAtOnce: await inFlight(atOnceSteps, AT_ONCE, floors.request),
-    publishesAtOnce: await inFlight(atOnceSteps, AT_ONCE, floors.publish),
+    request: await p50(floors.request),
+    stockRequest: await p50(floors.stockRequest),
+    publish: await p50(floors.publish),
+    stockPublish: await p50(floors.stockPublish),
+    lua: await p50(floors.lua),
+    requestsAtOnce: await inFlight(rateMs, AT_ONCE, floors.request),
+    publishesAtOnce: await inFlight(rateMs, AT_ONCE, floors.publish),
   };
   const asked = {
-    tool: await toolAlone(bench, calls),
-    barrier: await p50(calls, authority.barrier),
-    open: await p50(calls, authority.open),
-    decide: await p50(calls, authority.decide),
-    decidesAtOnce: await inFlight(atOnceSteps, AT_ONCE, authority.decide),
+    tool: await toolAlone(bench, sampleMs),
+    barrier: await p50(authority.barrier),
+    open: await p50(authority.open),
+    decide: await p50(authority.decide),
+    decidesAtOnce: await inFlight(rateMs, AT_ONCE, authority.decide),
   };
 
   const unbounded = await openExecutorTurn(bench, ALICE);
   const bounded = await openExecutorTurn(bench, CAROL);
-  const mediation = await oneByOne(calls, () => unbounded.call(NO_TOOL));
-  const mediationBounded = await oneByOne(calls, () => bounded.call(NO_TOOL));
+  const mediation = await oneByOne(sampleMs, () => unbounded.call(NO_TOOL));
+  const mediationBounded = await oneByOne(sampleMs, () => bounded.call(NO_TOOL));
   const here = {
     mediation: median(mediation),
     mediation99: percentile(mediation, 99),
     mediationBounded: median(mediationBounded),
     mediationBounded99: percentile(mediationBounded, 99),
-    mediationWithTool: await p50(calls, () => unbounded.call(TOOL)),
-    mediationsAtOnce: await mediationsAtOnce(bench, callsPerTurn),
+    mediationWithTool: await p50(() => unbounded.call(TOOL)),
+    mediationsAtOnce: await mediationsAtOnce(bench, rateMs),
   };
 
+  const calls = callsIn(sampleMs, here.mediationWithTool);
   const [alice, carol] = [await bench.listen(ALICE), await bench.listen(CAROL)];
   const between = await timesBetweenCalls(bench, alice, ALICE, calls);
   const betweenBounded = await timesBetweenCalls(bench, carol, CAROL, calls);
@@ -118,6 +118,7 @@ const measure = async (bench: BenchSystem, authority: Authority, floors: Floors,
     callBounded99: percentile(betweenBounded, 99),
     callByDifference: await callByDifference(bench, calls),
   };
+  const callsPerTurn = callsIn(rateMs, 1_000_000 / (here.mediationsAtOnce / AT_ONCE));
   const before = await processorTimes(bench);
   const atOnce = await callsAtOnce(bench, callsPerTurn);
   const after = await processorTimes(bench);
@@ -132,13 +133,17 @@ const measure = async (bench: BenchSystem, authority: Authority, floors: Floors,
   return { ...bare, ...asked, ...here, ...real, ...loaded };
 };
 
+/** How many calls of about so many microseconds fill the time, one after the other. */
+const callsIn = (forMs: number, callTime: number): number =>
+  Math.min(CALLS_MAX, Math.max(CALLS_MIN, Math.round((forMs * 1_000) / callTime)));
+
 /** The tool's own work, without anything around it. */
-const toolAlone = async ({ stack }: BenchSystem, calls: number): Promise<number> => {
+const toolAlone = async ({ stack }: BenchSystem, sampleMs: number): Promise<number> => {
   const handler = handlerOf(benchRegistry(stack.filesRoot), TOOL);
   const context = contextOf(ALICE);
   const call = benchCall(context, TOOL, 'alone');
   const { signal } = new AbortController();
-  return median(await oneByOne(calls, () => handler.invoke(context, call, signal)));
+  return median(await oneByOne(sampleMs, () => handler.invoke(context, call, signal)));
 };
 
 /** What a longer turn takes more than a short one, by call: opening, claiming and answering fall out. A mean, not a median. */
@@ -166,15 +171,13 @@ const processorTimes = async ({ stack, system }: BenchSystem) => {
 };
 
 /** The mediation of many turns in this process, each with one call at a time. */
-const mediationsAtOnce = async (bench: BenchSystem, callsPerTurn: number): Promise<number> => {
-  const turns = await Promise.all(Array.from({ length: AT_ONCE }, () => openExecutorTurn(bench, ALICE)));
-  const begun = performance.now();
-  await Promise.all(
-    turns.map(async (turn: ExecutorTurn) => {
-      for (let call = 0; call < callsPerTurn; call += 1) await turn.call(NO_TOOL);
-    }),
-  );
-  return (AT_ONCE * callsPerTurn) / ((performance.now() - begun) / 1_000);
+const mediationsAtOnce = async (bench: BenchSystem, rateMs: number): Promise<number> => {
+  const idle = await Promise.all(Array.from({ length: AT_ONCE }, () => openExecutorTurn(bench, ALICE)));
+  return inFlight(rateMs, AT_ONCE, async () => {
+    const turn = idle.pop() as ExecutorTurn;
+    await turn.call(NO_TOOL);
+    idle.push(turn);
+  });
 };
 
 const rowsOf = (runs: readonly Run[], bytes: CallBytes): readonly Row[] => {
