@@ -1,19 +1,23 @@
 import { randomBytes } from 'node:crypto';
 import type { SharedOS } from '@sharedos/client';
+import type { AgentAddress } from '@sharedos/contracts';
 import { ATTRIBUTE } from '@sharedos/telemetry';
 import { type ReceivedSpan, type SpanReceiver, startSpanReceiver } from '@sharedos/testing';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type CallAnswer, answerOf, callsOf, submit, turnOf } from '../support/many-turns.ts';
 import { answersByReplica, tracedTo } from '../support/replicas.ts';
 import { startStaleAuthorizer } from '../support/stale-authorizer.ts';
 import { ALICE, type TestSystem, startTestSystem } from '../support/test-system.ts';
 
 const ROUNDS = 200;
-/** Rounds under way at once. An agent may hold 256 live grants, and a principal have 50 turns queued. */
+/** Rounds under way at once. A principal may have 50 turns queued. */
 const AT_ONCE = 16;
 const BEHIND_MS = -250;
-const SPANS_DEADLINE_MS = 20_000;
+const SPANS_DEADLINE_MS = 60_000;
 const TOKEN_SECRET = randomBytes(32).toString('base64url');
+
+// Several processes share this machine's cores with whatever else runs: nothing here measures time.
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
 
 let system: TestSystem;
 let spans: SpanReceiver;
@@ -32,9 +36,6 @@ beforeAll(async () => {
   });
   alice = await system.client(ALICE);
   await system.files(ALICE, { 'standing/note.md': 'Always readable', 'round/note.md': 'Readable until revoked' });
-  await system.letAliceRunScout();
-  // Keeps `files.read` in the catalogue, so that what refuses a call is its exact decision and not a listing.
-  await system.grant('standing', { path: ['standing'], actions: ['read'] });
 });
 afterAll(async () => {
   await system?.stop();
@@ -48,15 +49,8 @@ interface Round {
   readonly after: CallAnswer | undefined;
 }
 
-/** Each round is of an agent of its own, so that no other round's grant can allow what this one's no longer does. */
-const playRound = async (name: string): Promise<Round> => {
-  const agent = { kind: 'agent', agentId: name } as const;
-  const invoke = { namespace: 'sharedos.execution', path: ['agent', name], actions: ['invoke'], scope: 'exact' } as const;
-  await Promise.all([
-    system.grant(`run-${name}`, invoke, { to: agent }),
-    system.grant(`standing-${name}`, { path: ['standing'], actions: ['read'] }, { to: agent }),
-    system.grant(`round-${name}`, { path: ['round'], actions: ['read'] }, { to: agent }),
-  ]);
+const playRound = async (agent: AgentAddress, name: string): Promise<Round> => {
+  await system.grant(`round-${name}`, { path: ['round'], actions: ['read'] }, { to: agent });
   const ask = async (executionId: string): Promise<CallAnswer | undefined> =>
     callsOf(await answerOf(await submit(alice, turnOf({ agent, executionId, calls: [read] }))))[0];
   const before = await ask(`${name}-before`);
@@ -66,13 +60,18 @@ const playRound = async (name: string): Promise<Round> => {
   return { before, after: await ask(`${name}-after`) };
 };
 
+/** Rounds at once are of different agents, so that no other round's grant can allow what this one's no longer does. */
 const playRounds = async (prefix: string, count: number): Promise<readonly Round[]> => {
   const rounds: Round[] = [];
   let next = 0;
-  const player = async (): Promise<void> => {
-    while (next < count) rounds.push(await playRound(`${prefix}-${next++}`));
+  const play = async (agent: AgentAddress): Promise<void> => {
+    const invoke = { namespace: 'sharedos.execution', path: ['agent', agent.agentId], actions: ['invoke'], scope: 'exact' } as const;
+    await system.grant(`run-${agent.agentId}`, invoke, { to: agent });
+    // Keeps `files.read` in the catalogue, so that what refuses a call is its exact decision and not a listing.
+    await system.grant(`standing-${agent.agentId}`, { path: ['standing'], actions: ['read'] }, { to: agent });
+    while (next < count) rounds.push(await playRound(agent, `${prefix}-${next++}`));
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, player));
+  await Promise.all(Array.from({ length: AT_ONCE }, (_, player) => play({ kind: 'agent', agentId: `${prefix}-${player}` })));
   return rounds;
 };
 
