@@ -31,6 +31,10 @@ export const ExecutionRequest = z.strictObject({
 });
 export type ExecutionRequest = z.infer<typeof ExecutionRequest>;
 
+/** The same on the wire: who asks, and with which tools, is for the server to say. */
+export const RemoteExecutionRequest = ExecutionRequest.omit({ context: true, tools: true });
+export type RemoteExecutionRequest = z.infer<typeof RemoteExecutionRequest>;
+
 /** What a runtime sees of the context: never authority, grants or namespace settings. */
 export const RuntimeVisibleContext = AccessContext.omit({ authority: true, enabledToolNamespaces: true }).extend({ reach: ReachResult });
 export type RuntimeVisibleContext = z.infer<typeof RuntimeVisibleContext>;

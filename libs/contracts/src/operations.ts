@@ -17,6 +17,12 @@ export const ResourceOperation = z.strictObject({
 });
 export type ResourceOperation = z.infer<typeof ResourceOperation>;
 
+/** The same as an embedded caller states it; its context comes from the trusted boundary, and a body that carries one is refused. */
+export const ResourceInvocationRequest = ResourceOperation.omit({ context: true });
+export type ResourceInvocationRequest = z.infer<typeof ResourceInvocationRequest>;
+export const RemoteResourceOperation = ResourceInvocationRequest;
+export type RemoteResourceOperation = ResourceInvocationRequest;
+
 const answered = { operationId: Id, completedAt: Ts, metadata: JsonObj.optional() };
 
 export const ResourceResult = z.discriminatedUnion('status', [

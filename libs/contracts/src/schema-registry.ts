@@ -1,15 +1,20 @@
 import type { z } from 'zod';
 import * as access from './access.ts';
+import { AgentCard, ReachSummary } from './agent-card.ts';
 import * as audit from './audit.ts';
+import { ContextCapsule } from './capsule.ts';
 import { ProtocolError } from './errors.ts';
 import * as execution from './execution.ts';
 import * as grants from './grants.ts';
+import { ApiErrorResponse, Health } from './http.ts';
+import { MessageRequestArguments } from './message-request.ts';
 import * as messages from './messages.ts';
 import * as operations from './operations.ts';
 import { Address, AgentAddress } from './principals.ts';
 import { Hash, Id, Path, Purpose } from './scalars.ts';
 import type { SubjectVerb } from './subjects.ts';
 import { Ts } from './time.ts';
+import * as toolNamespaces from './tool-namespaces.ts';
 import * as tools from './tools.ts';
 import * as authorityWire from './wire/authority.ts';
 import * as grantWire from './wire/grant.ts';
@@ -43,17 +48,31 @@ export const PUBLIC_CONTRACTS = {
   AuthorizationDecision: access.AuthorizationDecision,
   AuthoritySnapshot: access.AuthoritySnapshot,
   ReachResult: access.ReachResult,
+  ResourceReach: access.ResourceReach,
+  AgentCard,
+  ReachSummary,
   AuditEvent: audit.AuditEvent,
   ToolDefinition: tools.ToolDefinition,
   ToolCall: tools.ToolCall,
   ToolResult: tools.ToolResult,
   PublishedTool: tools.PublishedTool,
   ToolCatalog: tools.ToolCatalog,
+  ToolNamespaceDescriptor: toolNamespaces.ToolNamespaceDescriptor,
+  ToolNamespaceCatalog: toolNamespaces.ToolNamespaceCatalog,
+  ToolNamespaceUpdate: toolNamespaces.ToolNamespaceUpdate,
+  ToolPolicy: toolNamespaces.ToolPolicy,
   ResourceOperation: operations.ResourceOperation,
+  ResourceInvocationRequest: operations.ResourceInvocationRequest,
   ResourceResult: operations.ResourceResult,
   MessageEnvelope: messages.MessageEnvelope,
   DeliveryResult: messages.DeliveryResult,
+  MessageRequestArguments,
+  ContextCapsule,
+  ApiErrorResponse,
+  Health,
+  ExecutionOptions: execution.ExecutionOptions,
   ExecutionRequest: execution.ExecutionRequest,
+  RemoteExecutionRequest: execution.RemoteExecutionRequest,
   RuntimeExecutionRequest: execution.RuntimeExecutionRequest,
   ExecutionEvent: execution.ExecutionEvent,
   ExecutionResult: execution.ExecutionResult,
