@@ -1,7 +1,8 @@
-import type { ExecutionResult, LedgerRecord } from '@sharedos/contracts';
+import { type ExecutionResult, type LedgerRecord, RESULT_BYTES_MAX } from '@sharedos/contracts';
 import { foldExecution } from '@sharedos/kernel';
 import type { MemoryRecordLog } from '@sharedos/ledger';
 import { afterEach, describe, expect, it } from 'vitest';
+import { TURN_RESULTS_BYTES_MAX } from '../../services/tool-executor/src/mediated-calls.ts';
 import { type TurnInProcess, toolThat, turnInProcess } from '../support/turn-in-process.ts';
 
 let world: TurnInProcess | undefined;
@@ -78,6 +79,18 @@ describe('a turn that is stopped while a call is being admitted', () => {
     const { records } = await stoppedWhileAdmitting();
     expect(records.map(({ type }) => type)).toEqual(['claimed', 'opened', 'admitted', 'ended']);
     expect(invokedOf(records, 'one')).toEqual([['failed', 'operation_aborted']]);
+  });
+});
+
+describe('the results of one turn', () => {
+  it('are bounded together, so that its records can be read by whoever must end it', { timeout: 60_000 }, async () => {
+    const large = 'x'.repeat(RESULT_BYTES_MAX - 1_024);
+    const turn = await started({ tools: [toolThat('files.append', () => large)] });
+    const fitting = Math.floor(TURN_RESULTS_BYTES_MAX / (RESULT_BYTES_MAX - 1_024));
+    const ask = (id: string) => turn.turn.invokeTool(turn.context, turn.call(id, 'files.append'), new AbortController().signal);
+    for (let index = 0; index < fitting; index += 1) expect((await ask(`fits-${index}`)).status).toBe('succeeded');
+    expect(await ask('too-much')).toMatchObject({ status: 'failed', error: { code: 'invalid_tool_result' } });
+    expect(invokedOf(await turn.records(), 'too-much')).toEqual([['failed', 'invalid_tool_result']]);
   });
 });
 

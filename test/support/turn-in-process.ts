@@ -6,6 +6,7 @@ import {
   type AuthorityQuestion,
   type CapabilityConstraints,
   type InternalRequestVerb,
+  type Json,
   type LedgerRecord,
   type ToolCall,
   type ToolResult,
@@ -28,7 +29,7 @@ import { ALICE, NAMESPACE, SCOUT } from './test-system.ts';
 const DEADLINE_MS = 2_000;
 
 /** A tool over alice's `files` that does what it is told, so that a test decides when an effect happens. */
-export const toolThat = (name: string, effect: (call: ToolCall, cancel: AbortSignal) => Promise<void> | void): ToolHandler => ({
+export const toolThat = (name: string, effect: (call: ToolCall, cancel: AbortSignal) => Promise<Json | void> | Json | void): ToolHandler => ({
   definition: {
     name,
     description: `The tool ${name}.`,
@@ -40,8 +41,8 @@ export const toolThat = (name: string, effect: (call: ToolCall, cancel: AbortSig
   },
   parseArguments: (raw) => raw,
   invoke: async (_context, call, cancel): Promise<ToolResult> => {
-    await effect(call, cancel);
-    return { status: 'succeeded', callId: call.id, tool: call.tool, completedAt: timestampOf(Date.now()), output: { done: call.id } };
+    const output = (await effect(call, cancel)) ?? { done: call.id };
+    return { status: 'succeeded', callId: call.id, tool: call.tool, completedAt: timestampOf(Date.now()), output };
   },
 });
 

@@ -8,6 +8,8 @@ import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
 import { RunningTurns } from './running-turns.ts';
 
 const REQUESTS_AT_ONCE = 64;
+/** For the records of the longest turn with the largest results; the queue's lease is extended meanwhile. */
+const TURN_READ_MS = 60_000;
 
 await runService('tool-executor', executorSettings, async (settings, { bus, instance: name, clock, log, onDefect }) => {
   // A restarted process must not be taken for the one that claimed a turn before it.
@@ -22,7 +24,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     timeoutMs: settings.SHAREDOS_TURN_TIMEOUT_MS,
     drainGraceMs: settings.SHAREDOS_DRAIN_GRACE_MS,
   };
-  const ledger = jetStreamLedger(bus);
+  const ledger = jetStreamLedger(bus, { readTimeoutMs: TURN_READ_MS });
   const running = new RunningTurns();
   const service = composeToolExecutor({
     bus,

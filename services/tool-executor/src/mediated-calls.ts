@@ -14,6 +14,12 @@ export interface MediatedCallsPorts {
   readonly onProviderError: (error: unknown, at: { readonly tool: string; readonly code: string; readonly traceId: string }) => void;
 }
 
+/**
+ * All results of one turn together, in bytes of their JSON. Whoever ends the turn of a dead owner, or answers a request sent again,
+ * reads all of its records: a turn that nobody could read to its end would never get one.
+ */
+export const TURN_RESULTS_BYTES_MAX = 64 * 1024 * 1024;
+
 /** A call whose effect may have happened, and whose answer is not on record. */
 interface OpenCall {
   readonly call: ToolCall;
@@ -41,6 +47,7 @@ export class MediatedCalls {
   /** What each call id of the turn asked for; no more of them than the turn may make calls. */
   readonly #asked = new Map<string, string>();
   readonly #open = new Map<string, OpenCall>();
+  #resultBytes = 0;
   /** The catalogue that the turn was given, by its hash: stated on the record of every call. */
   catalogHash: string | undefined;
 
@@ -144,8 +151,12 @@ export class MediatedCalls {
     }
     const parsed = ToolResult.safeParse(answered);
     const fits = parsed.success && parsed.data.callId === call.id && parsed.data.tool === call.tool;
-    const small = fits && Buffer.byteLength(JSON.stringify(parsed.data)) <= RESULT_BYTES_MAX;
-    return small ? parsed.data : this.#unanswered(call, { status: 'failed', code: 'invalid_tool_result' });
+    const bytes = fits ? Buffer.byteLength(JSON.stringify(parsed.data)) : Infinity;
+    if (!fits || bytes > RESULT_BYTES_MAX || this.#resultBytes + bytes > TURN_RESULTS_BYTES_MAX) {
+      return this.#unanswered(call, { status: 'failed', code: 'invalid_tool_result' });
+    }
+    this.#resultBytes += bytes;
+    return parsed.data;
   }
 
   async #settle(context: AccessContext, call: ToolCall, result: ToolResult, verdict: Verdict): Promise<ToolResult> {
