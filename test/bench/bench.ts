@@ -1,4 +1,5 @@
 // `npm run bench -- call`: measures the real system against what its steps cost bare. See docs/performance.md.
+import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { benchCalls } from './call.ts';
 import { tableOf } from './rows.ts';
@@ -28,6 +29,11 @@ const main = async (): Promise<number> => {
     process.stderr.write(USAGE);
     return values.help ? 0 : 2;
   }
+  const [load = 0] = loadavg();
+  if (load > availableParallelism())
+    say(
+      `warning: a load of ${load.toFixed(1)} on ${availableParallelism()} cores; ratios are of a quiet machine, trust processor time only`,
+    );
   const rows = await benchCalls({ quick: values.quick, say, cpuProfiles: values['cpu-profiles'] });
   process.stdout.write(values.json ? `${JSON.stringify({ rows })}\n` : `\n${tableOf(rows)}\n`);
   return 0;
