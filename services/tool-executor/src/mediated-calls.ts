@@ -1,4 +1,12 @@
-import { type AccessContext, type AuditEvent, RESULT_BYTES_MAX, type ToolCall, ToolResult, type Verdict, hashOf } from '@sharedos/contracts';
+import {
+  type AccessContext,
+  type AuditEvent,
+  RESULT_BYTES_MAX,
+  type ToolCall,
+  ToolResult,
+  type Verdict,
+  hashOf,
+} from '@sharedos/contracts';
 import { authorizationChecked, toolInvoked } from '@sharedos/kernel';
 import { TurnLost } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
@@ -78,13 +86,19 @@ export class MediatedCalls {
    * Records a call that the envelope refused. It is no answer of the call's id: the refusal spends none, and the id may be that of
    * a call whose effect is under way.
    */
-  async recordRefusal(context: AccessContext, call: ToolCall, { code, cause }: { readonly code: string; readonly cause?: string }): Promise<void> {
+  async recordRefusal(
+    context: AccessContext,
+    call: ToolCall,
+    { code, cause }: { readonly code: string; readonly cause?: string },
+  ): Promise<void> {
     await this.#records.before({ type: 'noted' }, this.#invoked(context, call, { status: 'denied', code, cause }, 'envelope'));
   }
 
   /** The records of calls that a turn which ends now leaves open: nobody can tell what they did. */
   aborted(context: AccessContext): readonly AuditEvent[] {
-    return [...this.#open.values()].map(({ call, verdict }) => this.#invoked(context, call, { status: 'failed', code: 'operation_aborted' }, 'kernel', verdict));
+    return [...this.#open.values()].map(({ call, verdict }) =>
+      this.#invoked(context, call, { status: 'failed', code: 'operation_aborted' }, 'kernel', verdict),
+    );
   }
 
   async #decided(context: AccessContext, handler: ToolHandler, given: ToolCall, signal: AbortSignal): Promise<ToolResult> {
@@ -101,9 +115,17 @@ export class MediatedCalls {
     }
     if (use !== undefined && !(await this.#lease.spend(context, use, operation))) {
       const request = { resource: verdict.resource ?? ceiling.resource, action: verdict.action ?? ceiling.action };
-      const decision = { request, decided: USE_NOT_CLAIMED, consume: true, authorityHash: this.#lease.authorityHash, operationId: given.id };
+      const decision = {
+        request,
+        decided: USE_NOT_CLAIMED,
+        consume: true,
+        authorityHash: this.#lease.authorityHash,
+        operationId: given.id,
+      };
       const denied = authorizationChecked(this.#records.mark(context), decision);
-      return this.#refuse(context, given, { status: 'denied', code: 'usage_store_unavailable' }, { ...verdict, status: 'denied' }, [denied]);
+      return this.#refuse(context, given, { status: 'denied', code: 'usage_store_unavailable' }, { ...verdict, status: 'denied' }, [
+        denied,
+      ]);
     }
     signal.throwIfAborted();
     return this.#run(context, handler, call, verdict, signal);
@@ -165,18 +187,31 @@ export class MediatedCalls {
     const written = await withSpan(SPAN.ledgerSettle, {}, () => this.#records.after({ type: 'settled', callId: call.id, result }, event));
     if (written === 'written') return result;
     // A call is never left unsettled for its size; a refusal fits into any record.
-    if (result.status === 'failed' && result.error.code === 'invalid_tool_result') throw new TurnLost('the failure of a call could not be recorded');
+    if (result.status === 'failed' && result.error.code === 'invalid_tool_result')
+      throw new TurnLost('the failure of a call could not be recorded');
     return this.#settle(context, call, this.#unanswered(call, { status: 'failed', code: 'invalid_tool_result' }), verdict);
   }
 
-  async #refuse(context: AccessContext, call: ToolCall, refusal: Refusal, verdict?: Verdict, decisions: readonly AuditEvent[] = []): Promise<ToolResult> {
+  async #refuse(
+    context: AccessContext,
+    call: ToolCall,
+    refusal: Refusal,
+    verdict?: Verdict,
+    decisions: readonly AuditEvent[] = [],
+  ): Promise<ToolResult> {
     const result = this.#unanswered(call, refusal);
     const event = this.#invoked(context, call, refusal, 'kernel', verdict);
     await withSpan(SPAN.ledgerSettle, {}, () => this.#records.before({ type: 'settled', callId: call.id, result }, ...decisions, event));
     return result;
   }
 
-  #invoked(context: AccessContext, call: ToolCall, { status, code, cause }: Outcome, source: 'kernel' | 'envelope', verdict?: Verdict): AuditEvent {
+  #invoked(
+    context: AccessContext,
+    call: ToolCall,
+    { status, code, cause }: Outcome,
+    source: 'kernel' | 'envelope',
+    verdict?: Verdict,
+  ): AuditEvent {
     return toolInvoked(this.#records.mark(context), {
       operationId: call.id,
       tool: call.tool,

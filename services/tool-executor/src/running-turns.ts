@@ -29,12 +29,4 @@ export class RunningTurns {
     turn?.cancel();
     return turn !== undefined;
   }
-
-  cancelAll(): void {
-    for (const turn of this.#turns.values()) turn.cancel();
-  }
-
-  get size(): number {
-    return this.#turns.size;
-  }
 }

@@ -72,7 +72,10 @@ export class TurnRecords {
   }
 
   /** Writes the terminal record. Whatever else still wants to be written finds the turn over. */
-  async end(record: Unwritten<Extract<LedgerRecord, { type: 'ended' }>>, ...events: readonly AuditEvent[]): Promise<'written' | 'too_large'> {
+  async end(
+    record: Unwritten<Extract<LedgerRecord, { type: 'ended' }>>,
+    ...events: readonly AuditEvent[]
+  ): Promise<'written' | 'too_large'> {
     this.#assertRunning();
     this.#ended = true;
     return this.#after(record, events);
