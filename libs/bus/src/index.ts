@@ -4,6 +4,7 @@ export * from './follow-stream.ts';
 export { type HeaderFields, type WithHeaders, contextFromHeaders, traceHeaders } from './headers.ts';
 export * from './js-rights.ts';
 export * from './nats-config.ts';
+export * from './one-answer.ts';
 export * from './permissions.ts';
 export * from './provision.ts';
 export { type PublishStoredOptions, type StoreRefusal, type StoredAck } from './publish-stored.ts';

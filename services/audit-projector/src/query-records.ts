@@ -1,4 +1,4 @@
-import { type Delivery, streamHead } from '@sharedos/bus';
+import { type Delivery, streamHead, withinOneAnswer } from '@sharedos/bus';
 import { type AccessContext, type Address, type AuditRecord, type RecordsQuery, type Reply, sameAddress, timestampOf } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
@@ -42,7 +42,9 @@ export const queryRecords =
       if (upTo === undefined) return refused('records_unavailable', 'the read model is behind the records; try again', true);
       const { limit = PAGE, after = 0 } = query;
       const page = ports.records.query(namespaceId, query, { after, limit });
-      return { ok: true, value: { records: [...page.records], upTo, ...(page.next === undefined ? {} : { next: page.next }) } };
+      const records = withinOneAnswer(page.records);
+      const next = records.length < page.records.length ? records.at(-1)?.sequence : page.next;
+      return { ok: true, value: { records: [...records], upTo, ...(next === undefined ? {} : { next }) } };
     });
   };
 

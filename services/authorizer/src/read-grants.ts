@@ -1,11 +1,9 @@
-import type { Delivery } from '@sharedos/bus';
+import { type Delivery, withinOneAnswer } from '@sharedos/bus';
 import { type CapabilityGrant, type GrantGet, type GrantList, type Reply, type Revision, revisionOf, sameAddress } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
 import { type Ports, refused } from './ports.ts';
 
 const PAGE = 100;
-/** Grants can be as large as the requests they came in; one answer must fit one message of the broker. */
-const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Brings this replica up to what was acknowledged before the call, so that one reads one's own writes from any replica. */
 const upToDate = async ({ store, fold, limits }: Ports): Promise<Revision | undefined> => {
@@ -43,15 +41,5 @@ export const listGrants =
     const found = ports.fold.index.list(namespaceId, role, principal, { limit: limit + 1, ...(after === undefined ? {} : { after }) });
     const grants = withinOneAnswer(found.slice(0, limit));
     const next = found.length > grants.length ? grants.at(-1)?.id : undefined;
-    return { ok: true, value: { grants, revision, ...(next === undefined ? {} : { next }) } };
+    return { ok: true, value: { grants: [...grants], revision, ...(next === undefined ? {} : { next }) } };
   };
-
-/** As many as fit, and at least one: the page ends early rather than not arriving. */
-const withinOneAnswer = (grants: readonly CapabilityGrant[]): CapabilityGrant[] => {
-  let bytes = 0;
-  const end = grants.findIndex((grant, index) => {
-    bytes += Buffer.byteLength(JSON.stringify(grant));
-    return index > 0 && bytes > PAGE_BYTES_MAX;
-  });
-  return end < 0 ? [...grants] : grants.slice(0, end);
-};

@@ -1,4 +1,4 @@
-import { type Delivery, readSubject } from '@sharedos/bus';
+import { type Delivery, readSubject, withinOneAnswer } from '@sharedos/bus';
 import { type InboxEntry, InboxMessage, type MessageInbox, PAYLOAD_BYTES_MAX, type Reply, decodeBody, principalSubject } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
 import { type Ports, refused } from './ports.ts';
@@ -6,7 +6,7 @@ import { type Ports, refused } from './ports.ts';
 const PAGE = 50;
 const READ_MS = 4_000;
 
-/** Messages waiting for the caller, oldest first. They stay until they are acknowledged. */
+/** Messages waiting for the caller, oldest first, as many as one answer holds. They stay until they are acknowledged. */
 export const readInbox =
   ({ bus }: Ports) =>
   async ({ limit = PAGE, after = 0 }: MessageInbox, { namespaceId, principal }: Delivery): Promise<Reply<{ messages: InboxEntry[] }>> => {
@@ -18,5 +18,5 @@ export const readInbox =
       const message = decodeBody(InboxMessage, data, PAYLOAD_BYTES_MAX);
       return message.ok ? [{ sequence, message: message.value }] : [];
     });
-    return { ok: true, value: { messages } };
+    return { ok: true, value: { messages: [...withinOneAnswer(messages)] } };
   };
