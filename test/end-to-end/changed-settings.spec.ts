@@ -21,7 +21,12 @@ beforeAll(async () => {
   system = await startTestSystem({ turnLeaseMs: TURN_LEASE_MS, env: () => ({ SHAREDOS_HORIZON_MS: String(HORIZON_MS) }) });
   executors = executorsOf(system.stack);
   evidence = await turnEvidence(system.stack);
-  await system.files(ALICE, Object.fromEntries(Array.from({ length: 1_500 }, (_, leaf) => [`tree/branch-${leaf % 15}/leaf-${leaf}`, 'Nothing to find here.\n'.repeat(40)])));
+  await system.files(
+    ALICE,
+    Object.fromEntries(
+      Array.from({ length: 1_500 }, (_, leaf) => [`tree/branch-${leaf % 15}/leaf-${leaf}`, 'Nothing to find here.\n'.repeat(40)]),
+    ),
+  );
   await system.letAliceRunScout();
   await system.grant('search-tree', { path: ['tree'], actions: ['search'] });
 });
@@ -32,7 +37,10 @@ afterAll(async () => {
 
 /** A turn that is still running when it is looked at. */
 const long = (executionId: string): TurnRequest =>
-  turnOf({ executionId, calls: Array.from({ length: 60 }, () => ({ tool: 'files.search', arguments: { path: ['tree'], query: 'a needle' } })) });
+  turnOf({
+    executionId,
+    calls: Array.from({ length: 60 }, () => ({ tool: 'files.search', arguments: { path: ['tree'], query: 'a needle' } })),
+  });
 
 const killInside = async (executionId: string): Promise<void> => {
   const { records } = await waitFor(

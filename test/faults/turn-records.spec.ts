@@ -43,7 +43,9 @@ const unanswered =
   (log: MemoryRecordLog): MemoryRecordLog => ({
     ...log,
     write: async (write) =>
-      write.natsSubject.includes('.use.') || recordTypeOf(write.data) !== type ? log.write(write) : { kind: 'unknown', reason: 'no answer' },
+      write.natsSubject.includes('.use.') || recordTypeOf(write.data) !== type
+        ? log.write(write)
+        : { kind: 'unknown', reason: 'no answer' },
   });
 
 const invokedOf = (records: readonly LedgerRecord[], callId: string) =>
@@ -98,7 +100,9 @@ describe('a bounded use', () => {
   it('is spent under the name of its operation alone, however many calls race for it', async () => {
     const effects: string[] = [];
     const turn = await started({ tools: [toolThat('files.append', (call) => void effects.push(call.id))], constraints: { maxUses: 3 } });
-    const calls = Array.from({ length: 20 }, (_, index) => turn.turn.invokeTool(turn.context, turn.call(`c${index}`, 'files.append'), new AbortController().signal));
+    const calls = Array.from({ length: 20 }, (_, index) =>
+      turn.turn.invokeTool(turn.context, turn.call(`c${index}`, 'files.append'), new AbortController().signal),
+    );
     const answers = await Promise.all(calls);
     expect(answers.filter(({ status }) => status === 'succeeded')).toHaveLength(3);
     expect(effects).toHaveLength(3);

@@ -29,7 +29,10 @@ import { ALICE, NAMESPACE, SCOUT } from './test-system.ts';
 const DEADLINE_MS = 2_000;
 
 /** A tool over alice's `files` that does what it is told, so that a test decides when an effect happens. */
-export const toolThat = (name: string, effect: (call: ToolCall, cancel: AbortSignal) => Promise<Json | void> | Json | void): ToolHandler => ({
+export const toolThat = (
+  name: string,
+  effect: (call: ToolCall, cancel: AbortSignal) => Promise<Json | void> | Json | void,
+): ToolHandler => ({
   definition: {
     name,
     description: `The tool ${name}.`,
@@ -94,7 +97,13 @@ export const turnInProcess = async (options: {
 
   const traceId = `trace-${randomUUID()}`;
   const delivery = { namespaceId: NAMESPACE, rest: [], traceId, signal: new AbortController().signal } as const;
-  const issue = async (id: string, namespace: string, path: string[], action: string, constraints: CapabilityConstraints): Promise<void> => {
+  const issue = async (
+    id: string,
+    namespace: string,
+    path: string[],
+    action: string,
+    constraints: CapabilityConstraints,
+  ): Promise<void> => {
     const capability = { resource: { namespace, path }, actions: [action], scope: 'descendants' as const };
     const terms = { id, subject: SCOUT, capabilities: [capability], constraints };
     const grant = composeRootGrant(terms, { issuer: ALICE, namespaceId: NAMESPACE, at: Date.now() });
