@@ -17,7 +17,14 @@ await runService('messaging-router', routerSettings, async (settings, { bus, ins
     ids: randomUUID,
     instance,
   });
-  const served = await serveRoutes(bus, { service: 'messaging-router', version: '0.1.0', instance, routes, concurrencyMax: REQUESTS_AT_ONCE, onDefect });
+  const served = await serveRoutes(bus, {
+    service: 'messaging-router',
+    version: '0.1.0',
+    instance,
+    routes,
+    concurrencyMax: REQUESTS_AT_ONCE,
+    onDefect,
+  });
   return {
     trouble: () => undefined,
     stop: async (graceMs) => {

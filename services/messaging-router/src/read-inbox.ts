@@ -1,5 +1,13 @@
 import { type Delivery, readSubject, withinOneAnswer } from '@sharedos/bus';
-import { type InboxEntry, InboxMessage, type MessageInbox, PAYLOAD_BYTES_MAX, type Reply, decodeBody, principalSubject } from '@sharedos/contracts';
+import {
+  type InboxEntry,
+  InboxMessage,
+  type MessageInbox,
+  PAYLOAD_BYTES_MAX,
+  type Reply,
+  decodeBody,
+  principalSubject,
+} from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
 import { type Ports, refused } from './ports.ts';
 

@@ -22,7 +22,16 @@ import {
   sameAddress,
   timestampOf,
 } from '@sharedos/contracts';
-import { type AuditMark, authorizationChecked, decidedWithoutAuthority, foldExecution, invariant, messageSent, operationKeyHash, replayAnswer } from '@sharedos/kernel';
+import {
+  type AuditMark,
+  authorizationChecked,
+  decidedWithoutAuthority,
+  foldExecution,
+  invariant,
+  messageSent,
+  operationKeyHash,
+  replayAnswer,
+} from '@sharedos/kernel';
 import type { LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
 import { ATTRIBUTE, SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
 import { type Ports, refused } from './ports.ts';
@@ -63,11 +72,15 @@ export const sendMessage =
       await recordRefused(ports, send, 'identity_mismatch');
       return refused('identity_mismatch', 'the message names a sender other than the principal that published it');
     }
-    return withSpan(SPAN.messageSend, { attributes: { [ATTRIBUTE.namespaceId]: namespaceId, [ATTRIBUTE.messageId]: body.id } }, async (span) => {
-      const reply = await claimAndSend(ports, send);
-      recordOutcome(span, reply.ok ? reply.value.status : 'failed', reply.ok ? undefined : reply.error.code);
-      return reply;
-    });
+    return withSpan(
+      SPAN.messageSend,
+      { attributes: { [ATTRIBUTE.namespaceId]: namespaceId, [ATTRIBUTE.messageId]: body.id } },
+      async (span) => {
+        const reply = await claimAndSend(ports, send);
+        recordOutcome(span, reply.ok ? reply.value.status : 'failed', reply.ok ? undefined : reply.error.code);
+        return reply;
+      },
+    );
   };
 
 const sendOf = ({ clock, ids }: Ports, namespaceId: string, sender: Address, body: MessageSend): Send => {
@@ -85,7 +98,17 @@ const sendOf = ({ clock, ids }: Ports, namespaceId: string, sender: Address, bod
       enabledToolNamespaces: [],
       now: timestampOf(clock()),
     },
-    envelope: { version: PROTOCOL_VERSION, id, sender, receiver, purpose, payload, traceId, createdAt, ...(replyTo === undefined ? {} : { replyTo }) },
+    envelope: {
+      version: PROTOCOL_VERSION,
+      id,
+      sender,
+      receiver,
+      purpose,
+      payload,
+      traceId,
+      createdAt,
+      ...(replyTo === undefined ? {} : { replyTo }),
+    },
     key,
     turnId: ids(),
     operation: operationKeyHash(namespaceId, 'message', sender, id),
@@ -120,7 +143,12 @@ const authorizeAndDeliver = async (ports: Ports, send: Send, claim: LedgerClaim)
   };
   const opened = await ports.authority.open({ turnId, context, validForMs: VALID_FOR_MS, auditId: ports.ids() });
   const verdict = opened.ok
-    ? await ports.authority.decide(opened.value.token, context, { kind: 'authorize', request, consume: true, operation, operationId: envelope.id }, [ports.ids(), ports.ids()])
+    ? await ports.authority.decide(
+        opened.value.token,
+        context,
+        { kind: 'authorize', request, consume: true, operation, operationId: envelope.id },
+        [ports.ids(), ports.ids()],
+      )
     : opened;
   if (!verdict.ok) {
     const decided = decidedWithoutAuthority({ code: 'grant_source_failed' });
@@ -134,7 +162,13 @@ const authorizeAndDeliver = async (ports: Ports, send: Send, claim: LedgerClaim)
     const event = authorizationChecked(mark(ports, send), { request, decided: unclaimed, consume: true, operationId: envelope.id });
     return finish(ports, send, claim, denied(ports, envelope, 'usage_store_unavailable'), [event]);
   }
-  const admitted = await claim.append({ type: 'admitted', at: timestampOf(ports.clock()), callId: envelope.id, ...(use === undefined ? {} : { use }), audit });
+  const admitted = await claim.append({
+    type: 'admitted',
+    at: timestampOf(ports.clock()),
+    callId: envelope.id,
+    ...(use === undefined ? {} : { use }),
+    audit,
+  });
   // The fate of that record is unknown, so nothing may be delivered on it.
   if (!admitted.ok) return refused('ledger_unavailable', 'the send could not be recorded; send the same message again', true);
   return finish(ports, send, claim, await deliver(ports, send), [], decision?.matchedGrantId);
@@ -158,7 +192,9 @@ const finish = async (
   grantId?: string,
 ): Promise<Reply<DeliveryResult>> => {
   const written = await claim.append(endOf(ports, send, receipt, 'owner', decisions, grantId));
-  return written.ok ? { ok: true, value: receipt } : refused('ledger_unavailable', 'the receipt could not be recorded; send the same message again', true);
+  return written.ok
+    ? { ok: true, value: receipt }
+    : refused('ledger_unavailable', 'the receipt could not be recorded; send the same message again', true);
 };
 
 const answerAgain = async (ports: Ports, send: Send, fingerprint: string, history: OperationHistory): Promise<Reply<DeliveryResult>> => {
@@ -174,7 +210,10 @@ const answerAgain = async (ports: Ports, send: Send, fingerprint: string, histor
     return { ok: true, value: denied(ports, envelope, 'replay_conflict') };
   }
   const claimedAt = Date.parse(state.claimed?.at ?? '');
-  if (ports.clock() - claimedAt < ABANDONED_AFTER_MS) return { ok: true, value: failed(ports, envelope, 'replay_pending', true) };
+  if (ports.clock() - claimedAt < ABANDONED_AFTER_MS) {
+    await recordRefused(ports, send, 'replay_pending', 'failed');
+    return { ok: true, value: failed(ports, envelope, 'replay_pending', true) };
+  }
   const claim = ports.ledger.resume(send.key, history);
   if (state.openCalls.length === 0) return authorizeAndDeliver(ports, { ...send, turnId: ports.ids() }, claim);
   return finish(ports, send, claim, failed(ports, envelope, 'replay_interrupted'), []);
@@ -184,12 +223,21 @@ const spend = async ({ ledger, bus, clock }: Ports, { namespaceId }: AccessConte
   const { grantId, ordinal, epoch } = use;
   const claimed = await ledger.claimUse(namespaceId, { at: timestampOf(clock()), grantId, ordinal, operation });
   if (!claimed.ok && claimed.error.kind === 'taken') {
-    await bus.request(namespaceSubject('usage.distrust', namespaceId), UsageDistrust, { epoch }, UsageDistrustReply, { timeoutMs: DISTRUST_MS });
+    await bus.request(namespaceSubject('usage.distrust', namespaceId), UsageDistrust, { epoch }, UsageDistrustReply, {
+      timeoutMs: DISTRUST_MS,
+    });
   }
   return claimed.ok;
 };
 
-const endOf = (ports: Ports, send: Send, result: DeliveryResult, by: EndedRecord['by'], decisions: readonly AuditEvent[], grantId?: string): EndedRecord => {
+const endOf = (
+  ports: Ports,
+  send: Send,
+  result: DeliveryResult,
+  by: EndedRecord['by'],
+  decisions: readonly AuditEvent[],
+  grantId?: string,
+): EndedRecord => {
   const outcome = result.status === 'denied' || result.status === 'failed' ? result.status : 'succeeded';
   const reason = 'error' in result ? result.error.code : undefined;
   const { id, receiver } = send.envelope;
@@ -203,8 +251,8 @@ const endOf = (ports: Ports, send: Send, result: DeliveryResult, by: EndedRecord
 };
 
 /** Nothing ran and nothing will: it is refused whether or not that could be recorded. */
-const recordRefused = (ports: Ports, send: Send, reason: string) =>
-  ports.audit(messageSent(mark(ports, send), { messageId: send.envelope.id, receiver: send.envelope.receiver, outcome: 'denied', reason }));
+const recordRefused = (ports: Ports, send: Send, reason: string, outcome: 'denied' | 'failed' = 'denied') =>
+  ports.audit(messageSent(mark(ports, send), { messageId: send.envelope.id, receiver: send.envelope.receiver, outcome, reason }));
 
 const mark = ({ ids, clock }: Ports, { context, turnId }: Send): AuditMark => ({ id: ids(), at: clock(), context, place: { turnId } });
 

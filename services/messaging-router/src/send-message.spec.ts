@@ -1,0 +1,286 @@
+import type { Delivery } from '@sharedos/bus';
+import {
+  type AuditEvent,
+  type DeliveryResult,
+  type MessageSend,
+  type Reply,
+  type Verdict,
+  err,
+  ok,
+  revisionOf,
+  unavailable,
+} from '@sharedos/contracts';
+import { authorizationChecked, operationKeyHash } from '@sharedos/kernel';
+import { type Ledger, memoryLedger, memoryRecordLog } from '@sharedos/ledger';
+import { countingIds, manualClock } from '@sharedos/testing';
+import { describe, expect, it } from 'vitest';
+import type { Ports } from './ports.ts';
+import { sendMessage } from './send-message.ts';
+
+const NOON = '2026-01-01T12:00:00.000Z';
+const bob = { kind: 'agent', agentId: 'bob' } as const;
+const clerk = { kind: 'agent', agentId: 'clerk' } as const;
+const REVISION = revisionOf('log', 3);
+const delivery: Delivery = { verb: 'message.send', namespaceId: 'w1', principal: bob, rest: [], signal: new AbortController().signal };
+const key = { namespaceId: 'w1', kind: 'message', requester: bob, id: 'm-1' } as const;
+const message: MessageSend = {
+  id: 'm-1',
+  receiver: clerk,
+  purpose: 'p1',
+  payload: { text: 'a secret payload' },
+  traceId: 'trace-1',
+  createdAt: NOON,
+};
+
+type Said = Partial<Verdict> | 'no answer';
+
+const routerWorld = (options: { readonly through?: (ledger: Ledger) => Ledger } = {}) => {
+  const clock = manualClock(NOON);
+  const log = memoryRecordLog();
+  const ledger = (options.through ?? ((same) => same))(memoryLedger({ log, readBackMs: 10 }));
+  const delivered: string[] = [];
+  const distrusted: unknown[] = [];
+  const told: AuditEvent[] = [];
+  const operations: (string | undefined)[] = [];
+  const world = {
+    clock,
+    log,
+    ledger,
+    /** Subjects of inboxes that got a message. */
+    delivered,
+    distrusted,
+    /** Records written without a place in the ledger. */
+    told,
+    operations,
+    says: (): Said => ({}),
+    inbox: () => ok({ stream: 'MESSAGES', sequence: 1, duplicate: false }) as Awaited<ReturnType<Ports['bus']['publishStored']>>,
+    send: (more: Partial<MessageSend> = {}, from: Delivery = delivery): Promise<Reply<DeliveryResult>> =>
+      sendMessage(ports)({ ...message, ...more }, from),
+    records: async () => {
+      const read = await memoryLedger({ log }).read(key);
+      return read.ok ? (read.value?.records ?? []) : [];
+    },
+    audit: async () =>
+      (await world.records())
+        .flatMap((record) => ('audit' in record ? record.audit : []))
+        .map(({ type, outcome, reason }) => [type, outcome, ...(reason === undefined ? [] : [reason])]),
+  };
+  const bus: Pick<Ports['bus'], 'publishStored' | 'request'> = {
+    publishStored: async (subject) => {
+      const stored = world.inbox();
+      if (stored.ok) delivered.push(subject);
+      return stored;
+    },
+    request: async (subject, _, body) => {
+      distrusted.push([subject, body]);
+      return unavailable('nobody listens');
+    },
+  };
+  const authority: Pick<Ports['authority'], 'open' | 'decide'> = {
+    open: async () =>
+      ok({
+        status: 'resolved',
+        token: 't',
+        revision: REVISION,
+        admittedAt: NOON,
+        validUntil: NOON,
+        snapshot: { hash: 'a'.repeat(64), grantIds: [], grantCount: 0, loadedAt: NOON },
+      }),
+    decide: async (_, context, question, [id]) => {
+      if (question.kind !== 'authorize') throw new Error('a send is authorized plainly');
+      operations.push(question.operation);
+      const said = world.says();
+      if (said === 'no answer') return err({ code: 'authority_unavailable', reason: 'silence' });
+      const { status = 'allowed', code = status } = said;
+      const decision =
+        status === 'allowed' ? { allowed: true, reasonCode: code, matchedGrantId: 'g' } : { allowed: false, reasonCode: code };
+      const event = authorizationChecked(
+        { id, at: clock.now(), context },
+        { request: question.request, decided: { decision }, consume: true, operationId: question.operationId },
+      );
+      return ok({ revision: REVISION, status, code, decision, audit: [event], ...said });
+    },
+  };
+  const ports: Ports = {
+    bus: bus as Ports['bus'],
+    authority: authority as Ports['authority'],
+    ledger,
+    audit: async (event) => {
+      told.push(event);
+      return ok(undefined);
+    },
+    clock: () => clock.now(),
+    ids: countingIds('id'),
+    instance: 'here',
+  };
+  return world;
+};
+
+const statusOf = (reply: Reply<DeliveryResult>) =>
+  reply.ok ? ('error' in reply.value ? `${reply.value.status} ${reply.value.error.code}` : reply.value.status) : reply.error.code;
+
+describe('sending a message', () => {
+  it('is decided for its one recipient, delivered once, and on record before and after', async () => {
+    const world = routerWorld();
+    expect(await world.send()).toEqual({ ok: true, value: { status: 'accepted', messageId: 'm-1', timestamp: NOON } });
+    expect(world.delivered).toEqual(['sharedos.v1.w1.inbox.agent.clerk']);
+    expect((await world.records()).map(({ type }) => type)).toEqual(['claimed', 'admitted', 'ended']);
+    expect(await world.audit()).toEqual([
+      ['authorization.checked', 'allowed'],
+      ['message.sent', 'succeeded'],
+    ]);
+    const audit = (await world.records()).flatMap((record) => ('audit' in record ? record.audit : []));
+    expect(audit[0]).toMatchObject({
+      resource: { namespace: 'sharedos.messaging', path: ['agent', 'clerk'], owner: bob },
+      action: 'send',
+      operationId: 'm-1',
+    });
+    expect(audit[1]).toMatchObject({ messageId: 'm-1', receiver: clerk, grantId: 'g', actor: bob, metadata: { source: 'kernel' } });
+    expect(JSON.stringify(audit)).not.toContain('secret');
+    expect(world.operations).toEqual([operationKeyHash('w1', 'message', bob, 'm-1')]);
+  });
+
+  it('is refused by the code of its decision, and delivers nothing', async () => {
+    const world = routerWorld();
+    world.says = () => ({ status: 'denied', code: 'no_matching_grant' });
+    expect(statusOf(await world.send())).toBe('denied no_matching_grant');
+    expect(world.delivered).toEqual([]);
+    expect(await world.audit()).toEqual([
+      ['authorization.checked', 'denied', 'no_matching_grant'],
+      ['message.sent', 'denied', 'no_matching_grant'],
+    ]);
+  });
+
+  it('is refused when nobody can say whether it is allowed', async () => {
+    const world = routerWorld();
+    world.says = () => 'no answer';
+    expect(statusOf(await world.send())).toBe('denied authority_unavailable');
+    expect([world.delivered, (await world.audit()).at(-1)]).toEqual([[], ['message.sent', 'denied', 'authority_unavailable']]);
+  });
+
+  it('is refused under the name of another sender, which is recorded', async () => {
+    const world = routerWorld();
+    expect(statusOf(await world.send({ sender: clerk }))).toBe('identity_mismatch');
+    expect(world.told).toMatchObject([
+      { type: 'message.sent', outcome: 'denied', reason: 'identity_mismatch', actor: bob, messageId: 'm-1' },
+    ]);
+    expect(await world.records()).toEqual([]);
+    expect(statusOf(await world.send({ sender: bob }))).toBe('accepted');
+  });
+
+  it('is refused to a receiver that no grant can name', async () => {
+    expect(statusOf(await routerWorld().send({ receiver: { kind: 'agent', agentId: 'a/b' } }))).toBe('invalid_request');
+    expect(statusOf(await routerWorld().send({ receiver: { kind: 'agent', agentId: '..' } }))).toBe('invalid_request');
+  });
+
+  it.each([
+    ['full', { kind: 'full' }, 'failed inbox_full'],
+    ['silent', { kind: 'unavailable', reason: 'away' }, 'failed message_delivery_failed'],
+  ] as const)('has failed when the inbox is %s', async (_, error, status) => {
+    const world = routerWorld();
+    world.inbox = () => ({ ok: false, error });
+    expect(statusOf(await world.send())).toBe(status);
+    expect((await world.audit()).at(-1)).toEqual(['message.sent', 'failed', status.slice('failed '.length)]);
+  });
+
+  it('is not delivered when it cannot be recorded before', async () => {
+    const world = routerWorld();
+    world.log.stall();
+    expect(await world.send()).toMatchObject({ ok: false, error: { code: 'ledger_unavailable', retryable: true } });
+    world.log.resume();
+    world.says = () => (world.log.stall(), {});
+    expect(await world.send({ id: 'm-1' })).toMatchObject({ ok: false, error: { code: 'ledger_unavailable' } });
+    expect(world.delivered).toEqual([]);
+  });
+});
+
+describe('a send on a bounded grant', () => {
+  const use = { grantId: 'g', ordinal: 1, epoch: 'e-1' };
+
+  it('spends the use that it was handed', async () => {
+    const world = routerWorld();
+    world.says = () => ({ use });
+    expect(statusOf(await world.send())).toBe('accepted');
+    expect(await world.ledger.uses()).toMatchObject({
+      ok: true,
+      value: [{ namespaceId: 'w1', use: { ordinal: 1, operation: world.operations[0] } }],
+    });
+  });
+
+  it('is refused on a use that was spent before, and the counters are distrusted', async () => {
+    const world = routerWorld();
+    await world.ledger.claimUse('w1', { at: NOON, grantId: 'g', ordinal: 1, operation: 'another' });
+    world.says = () => ({ use });
+    expect(statusOf(await world.send())).toBe('denied usage_store_unavailable');
+    expect([world.delivered, world.distrusted]).toEqual([[], [['sharedos.v1.w1.usage.distrust', { epoch: 'e-1' }]]]);
+    expect(await world.audit()).toEqual([
+      ['authorization.checked', 'denied', 'usage_store_unavailable'],
+      ['message.sent', 'denied', 'usage_store_unavailable'],
+    ]);
+  });
+});
+
+describe('the same message sent again', () => {
+  it('gets the same receipt and is delivered once', async () => {
+    const world = routerWorld();
+    const first = await world.send();
+    world.clock.advance(5_000);
+    expect(await world.send()).toEqual(first);
+    expect([world.delivered.length, world.operations.length]).toEqual([1, 1]);
+  });
+
+  it('gets a refusal again as well: what was denied stays denied under its id', async () => {
+    const world = routerWorld();
+    world.says = () => ({ status: 'denied', code: 'no_matching_grant' });
+    const first = await world.send();
+    world.says = () => ({});
+    expect(await world.send()).toEqual(first);
+  });
+
+  it.each([
+    ['another payload', { payload: { text: 'else' } }],
+    ['another recipient', { receiver: bob }],
+    ['another purpose', { purpose: 'p2' }],
+    ['another authority', { authority: clerk }],
+  ])('is replay_conflict with %s, on record, and nothing more is delivered', async (_, more) => {
+    const world = routerWorld();
+    await world.send();
+    expect(statusOf(await world.send(more))).toBe('denied replay_conflict');
+    expect(world.delivered).toHaveLength(1);
+    expect(world.told).toMatchObject([{ type: 'message.sent', outcome: 'denied', reason: 'replay_conflict' }]);
+  });
+
+  it('is another message from another sender', async () => {
+    const world = routerWorld();
+    await world.send();
+    expect(statusOf(await world.send({}, { ...delivery, principal: clerk }))).toBe('accepted');
+    expect(world.delivered).toHaveLength(2);
+  });
+
+  it('waits while it is under way, and is taken up by nobody before its router must be gone', async () => {
+    const world = routerWorld();
+    world.says = () => (world.log.stall(), {});
+    await world.send();
+    world.log.resume();
+    world.says = () => ({});
+    world.clock.advance(59_999);
+    expect(await world.send()).toMatchObject({ ok: true, value: { status: 'failed', error: { code: 'replay_pending', retryable: true } } });
+    expect(world.told).toMatchObject([{ type: 'message.sent', outcome: 'failed', reason: 'replay_pending' }]);
+    world.clock.advance(1);
+    expect(statusOf(await world.send())).toBe('accepted');
+    expect(world.delivered).toHaveLength(1);
+    expect(new Set(world.operations).size).toBe(1);
+  });
+
+  it('is interrupted, and never delivered again, when nobody can tell whether it was delivered', async () => {
+    const world = routerWorld();
+    world.inbox = () => (world.log.stall(), ok({ stream: 'MESSAGES', sequence: 1, duplicate: false }) as never);
+    expect(await world.send()).toMatchObject({ ok: false, error: { code: 'ledger_unavailable' } });
+    world.log.resume();
+    world.clock.advance(60_000);
+    expect(statusOf(await world.send())).toBe('failed replay_interrupted');
+    expect(statusOf(await world.send())).toBe('failed replay_interrupted');
+    expect(world.delivered).toHaveLength(1);
+    expect((await world.records()).map(({ type }) => type)).toEqual(['claimed', 'admitted', 'ended']);
+  });
+});
