@@ -19,6 +19,18 @@ export const rootsSetting = z
 /** Settings of the audit projector beside those of every service. */
 export const projectorSettings = {
   SHAREDOS_ROOTS: rootsSetting.meta({ description: 'Root principals of each namespace; only what they grant opens the audit records' }),
-  SHAREDOS_RECORDS_MAX: z.coerce.number().int().min(1).max(10_000_000).default(500_000).meta({ description: 'Audit records held in memory for queries, the newest' }),
-  SHAREDOS_DEADLINE_MS: z.coerce.number().int().min(50).max(60_000).default(5_000).meta({ description: 'Longest wait for an answer of the authorizer' }),
+  SHAREDOS_RECORDS_MAX: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(10_000_000)
+    .default(500_000)
+    .meta({ description: 'Audit records held in memory for queries, the newest' }),
+  SHAREDOS_DEADLINE_MS: z.coerce
+    .number()
+    .int()
+    .min(50)
+    .max(60_000)
+    .default(5_000)
+    .meta({ description: 'Longest wait for an answer of the authorizer' }),
 };

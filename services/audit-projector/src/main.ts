@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { AuthorityClient, TURN_LEASE_MS, runService, serveRoutes, storeAudit, workQueue } from '@sharedos/bus';
+import { AuthorityClient, TURN_LEASE_MS, runService, serveRoutes, storeAudit, streamHead, workQueue } from '@sharedos/bus';
 import { composeAuditProjector } from './compose.ts';
 import { projectorSettings } from './config.ts';
 import { followRecords } from './follow-records.ts';
@@ -7,15 +7,16 @@ import { AuditReadModel } from './read-model.ts';
 
 const REQUESTS_AT_ONCE = 64;
 const FORWARDED_AT_ONCE = 64;
+const HEAD_MS = 3_000;
 
 await runService('audit-projector', projectorSettings, async (settings, { bus, instance, clock, log, onDefect }) => {
   const records = new AuditReadModel(settings.SHAREDOS_RECORDS_MAX);
   const following = followRecords(bus, records, onDefect);
   const behind = (): string | undefined => (following.alive ? undefined : 'the stream of records is silent');
   const service = composeAuditProjector({
-    bus,
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
     records,
+    head: () => streamHead(bus, 'AUDIT', { timeoutMs: HEAD_MS }),
     behind,
     roots: settings.SHAREDOS_ROOTS,
     audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
@@ -23,7 +24,14 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
     ids: randomUUID,
     onParked: (what) => log('parked', { what }),
   });
-  const served = await serveRoutes(bus, { service: 'audit-projector', version: '0.1.0', instance, routes: service.routes, concurrencyMax: REQUESTS_AT_ONCE, onDefect });
+  const served = await serveRoutes(bus, {
+    service: 'audit-projector',
+    version: '0.1.0',
+    instance,
+    routes: service.routes,
+    concurrencyMax: REQUESTS_AT_ONCE,
+    onDefect,
+  });
   const queue = workQueue(bus, {
     stream: 'LEDGER',
     consumer: 'audit-projector',

@@ -1,12 +1,13 @@
-import type { AuthorityClient, Bus } from '@sharedos/bus';
+import type { AuthorityClient } from '@sharedos/bus';
 import type { Address, AuditEvent, Instant, Result, Unavailable } from '@sharedos/contracts';
 import type { AuditReadModel } from './read-model.ts';
 
 /** What the audit-projector runs on. */
 export interface Ports {
-  readonly bus: Bus;
-  readonly authority: AuthorityClient;
+  readonly authority: Pick<AuthorityClient, 'open' | 'decide'>;
   readonly records: AuditReadModel;
+  /** The sequence of the last record there is, within a deadline of its own. */
+  readonly head: () => Promise<Result<number, Unavailable>>;
   /** Why the read model may be behind, or `undefined` when it follows the stream. */
   readonly behind: () => string | undefined;
   readonly roots: Readonly<Record<string, readonly Address[]>>;

@@ -1,6 +1,14 @@
-import { type Delivery, streamHead, withinOneAnswer } from '@sharedos/bus';
-import { type AccessContext, type Address, type AuditRecord, type RecordsQuery, type Reply, sameAddress, timestampOf } from '@sharedos/contracts';
-import { invariant } from '@sharedos/kernel';
+import { type Delivery, withinOneAnswer } from '@sharedos/bus';
+import {
+  type AccessContext,
+  type Address,
+  type AuditRecord,
+  type RecordsQuery,
+  type Reply,
+  sameAddress,
+  timestampOf,
+} from '@sharedos/contracts';
+import { adminRefused, invariant } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import { type Ports, refused } from './ports.ts';
 
@@ -20,10 +28,14 @@ type QueryReply = Reply<{ records: AuditRecord[]; next?: number | undefined; upT
  */
 export const queryRecords =
   (ports: Ports) =>
-  async (query: RecordsQuery, { namespaceId, principal, traceId }: Delivery): Promise<QueryReply> => {
+  async (query: RecordsQuery, { namespaceId, principal, traceId, verb }: Delivery): Promise<QueryReply> => {
     invariant(principal !== undefined, 'records are read by principals');
     const root = rootOf(ports, namespaceId, query.authority);
-    if (root === undefined) return refused('not_a_root', 'records are granted by a root principal of the namespace, and this is none');
+    if (root === undefined) {
+      const act = { id: ports.ids(), at: ports.clock(), namespaceId, principal, traceId: traceId ?? ports.ids(), command: verb };
+      await ports.audit(adminRefused(act, 'not_a_root'));
+      return refused('not_a_root', 'records are granted by a root principal of the namespace, and this is none');
+    }
     return withSpan(SPAN.recordsQuery, {}, async () => {
       const now = timestampOf(ports.clock());
       const context: AccessContext = {
@@ -68,8 +80,8 @@ const mayRead = async ({ authority, ids, audit }: Ports, context: AccessContext)
 };
 
 /** Waits until the read model has seen the record that is the last one now. */
-const caughtUp = async ({ bus, records, behind }: Ports): Promise<number | undefined> => {
-  const head = await streamHead(bus, 'AUDIT', { timeoutMs: CATCH_UP_MS });
+const caughtUp = async ({ head: lastOne, records, behind }: Ports): Promise<number | undefined> => {
+  const head = await lastOne();
   if (!head.ok) return undefined;
   const deadline = performance.now() + CATCH_UP_MS;
   while (records.position < head.value) {

@@ -53,7 +53,7 @@ describe('the read model of audit records', () => {
     const model = new AuditReadModel(100);
     for (let sequence = 1; sequence <= 25; sequence += 1) model.apply(sequence, record(`r${sequence}`));
     const seen: string[] = [];
-    for (let after: number | undefined = 0; after !== undefined; ) {
+    for (let after: number | undefined = 0; after !== undefined;) {
       const { records, next } = model.query('demo', {}, { after, limit: 10 });
       seen.push(...records.map(({ event }) => event.id));
       after = next;

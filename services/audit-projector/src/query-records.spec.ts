@@ -1,0 +1,195 @@
+import type { Delivery } from '@sharedos/bus';
+import {
+  type Address,
+  type AuditEvent,
+  type AuthorityQuestion,
+  type RecordsQuery,
+  type Result,
+  type Unavailable,
+  err,
+  ok,
+  revisionOf,
+  unavailable,
+} from '@sharedos/contracts';
+import { authorizationChecked } from '@sharedos/kernel';
+import { countingIds, manualClock } from '@sharedos/testing';
+import { describe, expect, it } from 'vitest';
+import type { Ports } from './ports.ts';
+import { queryRecords } from './query-records.ts';
+import { AuditReadModel } from './read-model.ts';
+
+const NOON = '2026-01-01T12:00:00.000Z';
+const alice = { kind: 'human', userId: 'alice' } as const;
+const carol = { kind: 'human', userId: 'carol' } as const;
+const auditor = { kind: 'human', userId: 'auditor' } as const;
+const REVISION = revisionOf('log', 3);
+const record = (id: string, namespaceId = 'w1'): AuditEvent => ({
+  version: '1',
+  id,
+  type: 'turn.ended',
+  outcome: 'succeeded',
+  at: NOON,
+  traceId: 'trace-1',
+  namespaceId,
+  actor: alice,
+  authority: alice,
+  owner: alice,
+  purpose: 'p1',
+});
+
+const projector = () => {
+  const records = new AuditReadModel(100);
+  const written: AuditEvent[] = [];
+  const asked: { actor: Address; authority: Address; purpose: string; question: AuthorityQuestion }[] = [];
+  const world = {
+    records,
+    written,
+    /** Whom the authorizers were asked about, and what. */
+    asked,
+    says: 'allowed' as 'allowed' | 'denied' | 'nothing',
+    head: (): Promise<Result<number, Unavailable>> => Promise.resolve(ok(records.position)),
+    behind: undefined as string | undefined,
+    auditWorks: true,
+    query: (body: RecordsQuery = {}, principal: Address = auditor, namespaceId = 'w1') => {
+      const delivery: Delivery = { verb: 'records.query', namespaceId, principal, rest: [], signal: new AbortController().signal };
+      return queryRecords(ports)(body, delivery);
+    },
+  };
+  const ports: Ports = {
+    authority: {
+      open: async () =>
+        world.says === 'nothing'
+          ? err({ code: 'authority_unavailable', reason: 'silence' })
+          : ok({
+              status: 'resolved',
+              token: 't',
+              revision: REVISION,
+              admittedAt: NOON,
+              validUntil: NOON,
+              snapshot: { hash: 'a'.repeat(64), grantIds: [], grantCount: 0, loadedAt: NOON },
+            }),
+      decide: async (_, context, question, [id]) => {
+        if (question.kind !== 'authorize') throw new Error('a query is authorized plainly');
+        asked.push({ actor: context.actor, authority: context.authority, purpose: context.purpose, question });
+        const allowed = world.says === 'allowed';
+        const code = allowed ? 'allowed' : 'no_matching_grant';
+        const event = authorizationChecked(
+          { id, at: Date.parse(NOON), context },
+          { request: question.request, decided: { decision: { allowed, reasonCode: code } }, consume: false },
+        );
+        return ok({ revision: REVISION, status: allowed ? 'allowed' : 'denied', code, audit: [event] });
+      },
+    },
+    records,
+    head: () => world.head(),
+    behind: () => world.behind,
+    roots: { w1: [alice, carol] },
+    audit: async (event) => {
+      if (!world.auditWorks) return unavailable('the stream is away');
+      written.push(event);
+      return ok(undefined);
+    },
+    clock: manualClock(NOON).now,
+    ids: countingIds('id'),
+    onParked: () => undefined,
+  };
+  return world;
+};
+
+describe('a query of audit records', () => {
+  it('is answered if a root of the namespace granted it, and its decision is on record', async () => {
+    const world = projector();
+    world.records.apply(4, record('a'));
+    expect(await world.query()).toMatchObject({ ok: true, value: { records: [{ sequence: 4, event: { id: 'a' } }], upTo: 4 } });
+    expect(world.asked).toEqual([
+      {
+        actor: auditor,
+        authority: alice,
+        purpose: 'sharedos.audit',
+        question: {
+          kind: 'authorize',
+          request: { resource: { namespace: 'sharedos', path: ['audit'], owner: alice }, action: 'read' },
+          consume: false,
+        },
+      },
+    ]);
+    expect(world.written).toMatchObject([{ type: 'authorization.checked', outcome: 'allowed', actor: auditor, authority: alice }]);
+  });
+
+  it('may name another root, and nobody who is none: anybody may call a resource sharedos', async () => {
+    const world = projector();
+    expect(await world.query({ authority: carol })).toMatchObject({ ok: true });
+    expect(world.asked.at(-1)?.authority).toEqual(carol);
+    expect(await world.query({ authority: auditor })).toMatchObject({ ok: false, error: { code: 'not_a_root' } });
+    expect(world.written.at(-1)).toMatchObject({
+      type: 'admin.refused',
+      outcome: 'denied',
+      actor: auditor,
+      action: 'records.query',
+      reason: 'not_a_root',
+    });
+  });
+
+  it.each(['w2', '__proto__', 'constructor'])('is refused in a namespace that has no root: %s', async (namespaceId) => {
+    const world = projector();
+    expect(await world.query({}, alice, namespaceId)).toMatchObject({ ok: false, error: { code: 'not_a_root' } });
+    expect(world.asked).toEqual([]);
+  });
+
+  it('is refused by the code of its decision, and shows nothing', async () => {
+    const world = projector();
+    world.records.apply(1, record('a'));
+    world.says = 'denied';
+    expect(await world.query()).toMatchObject({ ok: false, error: { code: 'no_matching_grant', retryable: false } });
+    expect(world.written).toMatchObject([{ outcome: 'denied', reason: 'no_matching_grant' }]);
+  });
+
+  it('is unavailable when nobody can say whether it is allowed, or the decision cannot be recorded', async () => {
+    const world = projector();
+    world.says = 'nothing';
+    expect(await world.query()).toMatchObject({ ok: false, error: { code: 'authority_unavailable', retryable: true } });
+    world.says = 'allowed';
+    world.auditWorks = false;
+    expect(await world.query()).toMatchObject({ ok: false, error: { code: 'audit_unavailable', retryable: true } });
+  });
+
+  it('waits for what was recorded before it, its own decision included', async () => {
+    const world = projector();
+    world.records.apply(1, record('a'));
+    world.head = () => {
+      queueMicrotask(() => world.records.apply(2, record('b')));
+      return Promise.resolve(ok(2));
+    };
+    expect(await world.query()).toMatchObject({ ok: true, value: { records: [{ event: { id: 'a' } }, { event: { id: 'b' } }], upTo: 2 } });
+  });
+
+  it('is unavailable rather than stale', async () => {
+    const world = projector();
+    world.head = () => Promise.resolve(ok(9));
+    world.behind = 'the stream of records is silent';
+    expect(await world.query()).toMatchObject({ ok: false, error: { code: 'records_unavailable', retryable: true } });
+    world.head = () => Promise.resolve(unavailable('away'));
+    expect(await world.query()).toMatchObject({ ok: false, error: { code: 'records_unavailable', retryable: true } });
+  });
+
+  it('never shows the records of another namespace', async () => {
+    const world = projector();
+    world.records.apply(1, record('theirs', 'w2'));
+    expect(await world.query({ traceId: 'trace-1' })).toMatchObject({ ok: true, value: { records: [], upTo: 1 } });
+  });
+
+  it('ends a page early when it would not fit one message, and says where the next begins', async () => {
+    const world = projector();
+    const metadata = { grantIds: ['x'.repeat(600_000)] };
+    for (let sequence = 1; sequence <= 20; sequence += 1) world.records.apply(sequence, { ...record(`r-${sequence}`), metadata });
+    const seen: string[] = [];
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const reply = await world.query({ after });
+      if (!reply.ok) throw new Error(reply.error.code);
+      expect(Buffer.byteLength(JSON.stringify(reply.value))).toBeLessThan(8 * 1024 * 1024);
+      seen.push(...reply.value.records.map(({ event }) => event.id));
+      after = reply.value.next;
+    }
+    expect(seen).toEqual(Array.from({ length: 20 }, (_, index) => `r-${index + 1}`));
+  });
+});
