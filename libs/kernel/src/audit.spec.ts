@@ -267,6 +267,11 @@ describe('the record of a message, an escalation and an end', () => {
       endedBy: 'envelope',
       failClosed: true,
     }));
+  it('of a turn that its runtime failed claims no outage, whatever code the runtime chose', () =>
+    expect(turnEnded(mark, { executionId: 'e-1', status: 'failed', code: 'authority_unavailable', endedBy: 'runtime' }).metadata).toEqual({
+      source: 'envelope',
+      endedBy: 'runtime',
+    }));
 });
 
 describe('the record of an act of management', () => {

@@ -275,7 +275,8 @@ export const turnEnded = (
     'turn.ended',
     outcome,
     { operationId: executionId, reason },
-    { source: 'envelope', endedBy, failClosed: failClosed(reason) },
+    // A runtime may fail with any code it likes; only what the envelope says is an outage is one.
+    { source: 'envelope', endedBy, failClosed: endedBy === 'runtime' ? undefined : failClosed(reason) },
   );
 };
 
