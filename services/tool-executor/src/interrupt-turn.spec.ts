@@ -1,4 +1,5 @@
 import { type LedgerRecord, TurnRequest } from '@sharedos/contracts';
+import { authorizationChecked } from '@sharedos/kernel';
 import { memoryLedger, memoryRecordLog } from '@sharedos/ledger';
 import { countingIds } from '@sharedos/testing';
 import { describe, expect, it } from 'vitest';
@@ -19,6 +20,14 @@ const accepted = {
   }),
 };
 const admitted = (callId: string): LedgerRecord => ({ type: 'admitted', at: NOON, callId, tool: 'files.read', audit: [] });
+/** An admission with the decision that allowed it, as an owner writes it. */
+const allowed = (callId: string): LedgerRecord => {
+  const mark = { id: `allowed-${callId}`, at: Date.parse(NOON), context, place: { turnId: 'turn-1', revision: REVISION, order: 0 } };
+  const request = { resource: { namespace: 'files', path: ['notes'], owner: alice }, action: 'read' };
+  const decided = { decision: { allowed: true, reasonCode: 'allowed', matchedGrantId: 'grant-1' } };
+  const decision = authorizationChecked(mark, { request, decided, consume: true, operationId: callId });
+  return { type: 'admitted', at: NOON, callId, tool: 'files.read', audit: [decision] };
+};
 const settled = (callId: string): LedgerRecord => ({ type: 'settled', at: NOON, callId, result: succeeded(call(callId)), audit: [] });
 
 const abandoned = async (...records: readonly LedgerRecord[]) => {
@@ -79,6 +88,22 @@ describe('a turn whose owner is silent', () => {
       },
     });
     expect((await historyOf()).records.at(-1)).toEqual(ended.ok && ended.value);
+  });
+
+  it('has records that say what an open call was allowed to do, at which revision, and where they stand in its order', async () => {
+    const { historyOf, ports } = await abandoned({ type: 'opened', at: NOON, revision: REVISION, audit: [] }, allowed('a'));
+    const ended = await interruptTurn(ports, key, await historyOf(), accepted, 'recovery');
+    expect(ended.ok && ended.value.audit).toMatchObject([
+      {
+        type: 'tool.invoked',
+        operationId: 'a',
+        resource: { path: ['notes'] },
+        action: 'read',
+        grantId: 'grant-1',
+        metadata: { revision: REVISION, order: 1 },
+      },
+      { type: 'turn.ended', metadata: { revision: REVISION, order: 2 } },
+    ]);
   });
 
   it('is fenced: its old owner writes nothing any more', async () => {

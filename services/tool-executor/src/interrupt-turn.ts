@@ -1,4 +1,5 @@
 import {
+  type AuditEvent,
   type ClaimedRecord,
   type EndedRecord,
   type ExecutionResult,
@@ -8,7 +9,7 @@ import {
   ok,
   timestampOf,
 } from '@sharedos/contracts';
-import { foldExecution, toolInvoked, turnEnded } from '@sharedos/kernel';
+import { type AuditMark, foldExecution, toolInvoked, turnEnded } from '@sharedos/kernel';
 import type { OperationHistory, OperationKey } from '@sharedos/ledger';
 import type { AcceptedRequest } from './accept-request.ts';
 import type { Ports } from './ports.ts';
@@ -31,9 +32,10 @@ export const interruptTurn = async (
   const { claimed, openCalls } = foldExecution(history.records);
   const at = clock();
   const turnId = claimed?.turnId;
-  const mark = () => ({ id: ids(), at, context, place: turnId === undefined ? {} : { turnId } });
   const opened = history.records.find((record) => record.type === 'opened');
-  const tools = toolsOf(history);
+  let order = nextOrder(history);
+  const mark = (): AuditMark => ({ id: ids(), at, context, place: { turnId, revision: opened?.revision, order: order++ } });
+  const decided = decisionsOf(history);
   const record: EndedRecord = {
     type: 'ended',
     at: timestampOf(at),
@@ -41,9 +43,10 @@ export const interruptTurn = async (
     ...(opened === undefined ? {} : { revision: opened.revision }),
     result: cancelledResult(request.executionId, request.message.traceId, claimed, timestampOf(at)),
     audit: [
-      ...openCalls.map((callId) =>
-        toolInvoked(mark(), { operationId: callId, tool: tools.get(callId) ?? 'unknown', outcome: 'failed', reason: 'operation_aborted', source: 'kernel' }),
-      ),
+      ...openCalls.map((callId) => {
+        const aborted = { operationId: callId, outcome: 'failed', reason: 'operation_aborted', source: 'kernel' } as const;
+        return toolInvoked(mark(), { ...aborted, tool: 'unknown', ...decided.get(callId) });
+      }),
       turnEnded(mark(), { executionId: request.executionId, status: 'cancelled', code: 'turn_cancelled', endedBy: 'envelope' }),
     ],
   };
@@ -63,6 +66,23 @@ const cancelledResult = (executionId: string, traceId: string, claimed: ClaimedR
   error: { code: 'turn_cancelled', message: 'The turn was interrupted.', retryable: false },
 });
 
-/** Which tool each call was for, as its admission says. */
-const toolsOf = (history: OperationHistory): ReadonlyMap<string, string> =>
-  new Map(history.records.flatMap((record) => (record.type === 'admitted' && record.tool !== undefined ? [[record.callId, record.tool] as const] : [])));
+/** The number of the turn's next record, after those that its owner wrote. */
+const nextOrder = ({ records }: OperationHistory): number =>
+  records
+    .flatMap((record) => ('audit' in record ? record.audit : []))
+    .reduce((next, { metadata }) => Math.max(next, typeof metadata?.['order'] === 'number' ? metadata['order'] + 1 : 0), 0);
+
+/** What each call was allowed to do, and by which grant, as its admission says. */
+const decisionsOf = (
+  history: OperationHistory,
+): ReadonlyMap<string, { readonly tool?: string } & Pick<AuditEvent, 'resource' | 'action' | 'grantId'>> =>
+  new Map(
+    history.records.flatMap((record) => {
+      if (record.type !== 'admitted') return [];
+      const allowed = record.audit.find(
+        ({ type, outcome, operationId }) => type === 'authorization.checked' && outcome === 'allowed' && operationId === record.callId,
+      );
+      const { resource, action, grantId } = allowed ?? {};
+      return [[record.callId, { ...(record.tool === undefined ? {} : { tool: record.tool }), resource, action, grantId }] as const];
+    }),
+  );
