@@ -12,9 +12,9 @@ import {
   toolInvoked,
   turnEnded,
 } from './audit.ts';
-import { catalogHash } from './catalog.ts';
+import { toolCatalogHash } from './catalog.ts';
 import { decidedWithoutAuthority } from './decide.ts';
-import { mintCapabilityRequest } from './required-authority.ts';
+import { capabilityRequestOf } from './required-authority.ts';
 import { CONSUME, NOW, alice, at, authorityOf, bob, capability, context, decided, grantOf, read, worldOf } from './testing/base-world.ts';
 
 const mark: AuditMark = { id: 'audit-1', at: NOW, context: context() };
@@ -159,8 +159,8 @@ describe('the record of a decision', () => {
 describe('the record of a listing', () => {
   const listing = {
     enabledNamespaces: ['files'],
-    authorityHash: catalogHash([]),
-    catalogHash: catalogHash([]),
+    authorityHash: toolCatalogHash([]),
+    catalogHash: toolCatalogHash([]),
     withheldCount: 2,
     withheldByOutage: false,
   };
@@ -169,8 +169,14 @@ describe('the record of a listing', () => {
       ...base,
       type: 'tool.catalog.listed',
       outcome: 'succeeded',
-      authorityHash: catalogHash([]),
-      metadata: { catalogHash: catalogHash([]), enabledNamespaces: ['files'], hostPolicyVersion: 'v1', withheldCount: 2, source: 'kernel' },
+      authorityHash: toolCatalogHash([]),
+      metadata: {
+        catalogHash: toolCatalogHash([]),
+        enabledNamespaces: ['files'],
+        hostPolicyVersion: 'v1',
+        withheldCount: 2,
+        source: 'kernel',
+      },
     }));
   it('is marked when an outage withheld some', () =>
     expect(toolCatalogListed(mark, { ...listing, withheldByOutage: true }).metadata).toMatchObject({ failClosed: true }));
@@ -181,7 +187,7 @@ describe('the record of a listing', () => {
       outcome: 'denied',
       reason: 'authority_unavailable',
       metadata: {
-        catalogHash: catalogHash([]),
+        catalogHash: toolCatalogHash([]),
         enabledNamespaces: [],
         withheldCount: 0,
         failClosed: true,
@@ -194,17 +200,19 @@ describe('the record of a listing', () => {
 describe('the record of a call', () => {
   const call = { operationId: 'call-1', tool: 'files.read', source: 'kernel' } as const;
   it('names the grant, the resource and the catalogue', () =>
-    expect(recorded(toolInvoked(mark, { ...call, outcome: 'succeeded', ...work, grantId: 'g', catalogHash: catalogHash([]) }))).toEqual({
-      ...base,
-      type: 'tool.invoked',
-      outcome: 'succeeded',
-      operationId: 'call-1',
-      tool: 'files.read',
-      resource: work.resource,
-      action: 'read',
-      grantId: 'g',
-      metadata: { source: 'kernel', catalogHash: catalogHash([]) },
-    }));
+    expect(recorded(toolInvoked(mark, { ...call, outcome: 'succeeded', ...work, grantId: 'g', catalogHash: toolCatalogHash([]) }))).toEqual(
+      {
+        ...base,
+        type: 'tool.invoked',
+        outcome: 'succeeded',
+        operationId: 'call-1',
+        tool: 'files.read',
+        resource: work.resource,
+        action: 'read',
+        grantId: 'g',
+        metadata: { source: 'kernel', catalogHash: toolCatalogHash([]) },
+      },
+    ));
   it("keeps the cause that the caller's code hides, and is marked by that code alone", () =>
     expect(
       toolInvoked(mark, { ...call, outcome: 'denied', reason: 'tool_unavailable', cause: 'usage_store_unavailable' }).metadata,
@@ -239,7 +247,7 @@ describe('the record of a message, an escalation and an end', () => {
       metadata: { source: 'kernel' },
     }));
   it('of an escalation is pending', () => {
-    const wanted = mintCapabilityRequest(context(), { capabilities: [capability(['Work'])], purpose: 'p1' });
+    const wanted = capabilityRequestOf(context(), { capabilities: [capability(['Work'])], purpose: 'p1' });
     const requestedAuthority = wanted.ok ? wanted.value : undefined;
     expect(recorded(escalationRequested(mark, { detail: 'may I?', reviewer: alice, operationId: 'e-1', requestedAuthority }))).toEqual({
       ...base,

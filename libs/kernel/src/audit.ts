@@ -12,10 +12,11 @@ import {
   type JsonObj,
   PROTOCOL_VERSION,
   type ResourceRef,
+  type Ts,
   timestampOf,
 } from '@sharedos/contracts';
-import type { AuthorityFailure, PolicyResolution, ResolvedAuthority } from './authority.ts';
-import { catalogHash } from './catalog.ts';
+import type { AuthorityFailure, PolicyResolution, HeldAuthority } from './authority.ts';
+import { toolCatalogHash } from './catalog.ts';
 import type { Decided } from './decide.ts';
 
 /** Who and under what: the part of an access context that every record carries. */
@@ -24,7 +25,8 @@ export type AuditFrame = Pick<AccessContext, 'namespaceId' | 'actor' | 'authorit
 /** What is stated of a record from outside: its id, minted once and reused by a retry, and the `now` of the emitting call. */
 export interface AuditMark {
   readonly id: string;
-  readonly at: Instant;
+  /** As text, it stands as it was written: a `now` that cannot be read is recorded and not replaced. */
+  readonly at: Instant | Ts;
   readonly context: AuditFrame;
   readonly place?: AuditPlace | undefined;
 }
@@ -56,7 +58,7 @@ const record = (
     id,
     type,
     outcome,
-    at: timestampOf(at),
+    at: typeof at === 'string' ? at : timestampOf(at),
     traceId,
     namespaceId,
     actor,
@@ -87,7 +89,7 @@ const hostPorts = ({ hostCeiling, policy }: HostPorts): Facts => ({ hostCeiling,
 /** One load of authority, whether or not it could be trusted. */
 export const authorityResolved = (
   mark: AuditMark,
-  load: { readonly authority: Pick<ResolvedAuthority, 'snapshot'> } | { readonly failure: AuthorityFailure },
+  load: { readonly authority: Pick<HeldAuthority, 'snapshot'> } | { readonly failure: AuthorityFailure },
   ports: HostPorts,
 ): AuditEvent => {
   if ('authority' in load) {
@@ -176,7 +178,7 @@ export const toolCatalogListed = (
       'denied',
       { reason: 'authority_unavailable' },
       {
-        catalogHash: catalogHash([]),
+        catalogHash: toolCatalogHash([]),
         enabledNamespaces,
         withheldCount: 0,
         failClosed: true,

@@ -19,9 +19,12 @@ import { type ParsedGrant, parseGrant } from './parsed-grant.ts';
 /** Grants in one loaded set, unless its host says otherwise. */
 export const GRANTS_MAX = 256;
 
+/** A host's policy, to us: nothing we read. It is handed to the host's own ceiling untouched. */
+export type HostPolicy = unknown;
+
 /** What the host's policy source answered for this turn. Left out of an authority when there is no such source. */
-export type PolicyResolution =
-  | { readonly status: 'loaded'; readonly policy: unknown; readonly version: string }
+export type PolicyResolution<Policy = HostPolicy> =
+  | { readonly status: 'loaded'; readonly policy: Policy; readonly version: string }
   | { readonly status: 'unavailable' };
 
 declare const resolved: unique symbol;
@@ -30,7 +33,7 @@ declare const resolved: unique symbol;
  * The authority a turn holds. It is no access context and cannot be passed where one is expected, so grants never reach a
  * provider, a handler, a transport or a runtime.
  */
-export interface ResolvedAuthority {
+export interface HeldAuthority {
   readonly [resolved]: true;
   readonly context: AccessContext;
   /** The instant `A` that starts and revocations are judged at; `undefined` when the context cannot be used at all. */
@@ -64,7 +67,7 @@ export const loadAuthority = (
   context: AccessContext,
   material: unknown,
   options: LoadOptions = {},
-): Result<ResolvedAuthority, AuthorityFailure> =>
+): Result<HeldAuthority, AuthorityFailure> =>
   Array.isArray(material) ? hold(context, material, parseGrant, options) : err({ code: 'invalid_grant_material' });
 
 /** The same for grants that were read before, by a service's own fold: they are not read again. */
@@ -72,14 +75,14 @@ export const holdAuthority = (
   context: AccessContext,
   grants: readonly ParsedGrant[],
   options: LoadOptions = {},
-): Result<ResolvedAuthority, AuthorityFailure> => hold(context, grants, ok<ParsedGrant>, options);
+): Result<HeldAuthority, AuthorityFailure> => hold(context, grants, ok<ParsedGrant>, options);
 
 const hold = <Material>(
   givenContext: AccessContext,
   material: readonly Material[],
   read: (entry: Material) => Result<ParsedGrant, unknown>,
   { grantLimit = GRANTS_MAX, policy }: LoadOptions,
-): Result<ResolvedAuthority, AuthorityFailure> => {
+): Result<HeldAuthority, AuthorityFailure> => {
   if (material.length > grantLimit) return err({ code: 'grant_limit_exceeded' });
   const parsedContext = AccessContext.safeParse(givenContext);
   const context = parsedContext.success ? parsedContext.data : givenContext;
@@ -102,14 +105,14 @@ const hold = <Material>(
     loadedAt: context.now,
   };
   const admittedAt = parsedContext.success ? instantOf(context.now) : undefined;
-  const held: Omit<ResolvedAuthority, typeof resolved> = {
+  const held: Omit<HeldAuthority, typeof resolved> = {
     context,
     admittedAt,
     grants,
     snapshot,
     ...(policy === undefined ? {} : { policy }),
   };
-  return ok(held as ResolvedAuthority);
+  return ok(held as HeldAuthority);
 };
 
 const scopeMismatch = (grant: CapabilityGrant, context: AccessContext): ScopeMismatch['reason'] | undefined => {

@@ -1,6 +1,14 @@
 import { PublishedTool, ToolCatalog, type ToolDefinition, hashOf } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
-import { catalogHash, portableToolName, publishTool, publishToolCatalog } from './catalog.ts';
+import {
+  buildToolCatalog,
+  catalogHash,
+  formatCatalogHash,
+  portableToolName,
+  publishToolCatalog,
+  publishToolDefinition,
+  toolCatalogHash,
+} from './catalog.ts';
 import { Defect } from './decider.ts';
 import { read } from './testing/base-world.ts';
 
@@ -18,7 +26,7 @@ const tool = (name: string, changes: Partial<ToolDefinition> = {}): ToolDefiniti
 
 describe('a published tool', () => {
   it('shows name, description, schemas, hints and where it comes from, and nothing else', () =>
-    expect(publishTool(tool('files.read'))).toEqual({
+    expect(publishToolDefinition(tool('files.read'))).toEqual({
       name: 'files.read',
       description: 'Reads one file.',
       inputSchema: { type: 'object' },
@@ -27,36 +35,42 @@ describe('a published tool', () => {
     }));
   it('states only the hints its definition states, and read-only always', () =>
     expect(
-      publishTool(tool('files.delete', { readWrite: 'write', annotations: { destructive: true, idempotent: false } })).annotations,
+      publishToolDefinition(tool('files.delete', { readWrite: 'write', annotations: { destructive: true, idempotent: false } }))
+        .annotations,
     ).toEqual({
       readOnlyHint: false,
       destructiveHint: true,
       idempotentHint: false,
     }));
   it('prefers a stated read-only to the class', () =>
-    expect(publishTool(tool('x', { annotations: { readOnly: false } })).annotations?.readOnlyHint).toBe(false));
+    expect(publishToolDefinition(tool('x', { annotations: { readOnly: false } })).annotations?.readOnlyHint).toBe(false));
   it('meets its contract', () =>
-    expect(PublishedTool.parse(publishTool(tool('x', { outputSchema: {} })))).toEqual(publishTool(tool('x', { outputSchema: {} }))));
+    expect(PublishedTool.parse(publishToolDefinition(tool('x', { outputSchema: {} })))).toEqual(
+      publishToolDefinition(tool('x', { outputSchema: {} })),
+    ));
 });
 
 describe('a catalogue', () => {
-  const catalog = publishToolCatalog('e-1', [tool('b'), tool('a.b'), tool('B')]);
-  it('is sorted by code unit', () => expect(catalog.tools.map(({ name }) => name)).toEqual(['B', 'a.b', 'b']));
-  it('meets its contract', () => expect(ToolCatalog.parse(catalog)).toEqual(catalog));
-  it('has the hash of its sorted tools', () => expect(catalog.catalogHash).toBe(hashOf(catalog.tools)));
-  it('has the same hash in another order and for another turn', () =>
-    expect(publishToolCatalog('e-2', [tool('B'), tool('b'), tool('a.b')]).catalogHash).toBe(catalog.catalogHash));
+  const three = [tool('b'), tool('a.b'), tool('B')];
+  const tools = publishToolCatalog(three);
+  const hashed = (...definitions: ToolDefinition[]): string => toolCatalogHash(publishToolCatalog(definitions));
+  it('is sorted by code unit', () => expect(tools.map(({ name }) => name)).toEqual(['B', 'a.b', 'b']));
+  it('meets its contract', async () => {
+    const catalog = await buildToolCatalog(three, { executionId: 'e-1' });
+    expect(ToolCatalog.parse(catalog)).toEqual(catalog);
+    expect(catalog).toEqual({ version: '1', executionId: 'e-1', catalogHash: await catalogHash(tools), tools });
+  });
+  it('has the hash of its sorted tools', () => expect(toolCatalogHash(tools)).toBe(hashOf(tools)));
+  it('has the same hash in another order', () => expect(toolCatalogHash(tools.toReversed())).toBe(toolCatalogHash(tools)));
+  it('has a hash over its stated fields alone', () =>
+    expect(toolCatalogHash(tools.map((one) => ({ ...one, alias: 'x' })))).toBe(toolCatalogHash(tools)));
+  it('names the algorithm where its hash is shown', () => expect(formatCatalogHash('ab')).toBe('sha256:ab'));
   it('has the same hash whatever its tools require', () =>
-    expect(publishToolCatalog('e-1', [tool('a', { requiredCapability: read(['x']) })]).catalogHash).toBe(
-      publishToolCatalog('e-1', [tool('a')]).catalogHash,
-    ));
-  it('has another hash when a description changes', () =>
-    expect(publishToolCatalog('e-1', [tool('a', { description: 'Other.' })]).catalogHash).not.toBe(
-      publishToolCatalog('e-1', [tool('a')]).catalogHash,
-    ));
+    expect(hashed(tool('a', { requiredCapability: read(['x']) }))).toBe(hashed(tool('a'))));
+  it('has another hash when a description changes', () => expect(hashed(tool('a', { description: 'Other.' }))).not.toBe(hashed(tool('a'))));
   it('of nothing has the known hash', () =>
-    expect(catalogHash([])).toBe('4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945'));
-  it('with one name twice is a broken registry', () => expect(() => publishToolCatalog('e-1', [tool('a'), tool('a')])).toThrow(Defect));
+    expect(toolCatalogHash([])).toBe('4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945'));
+  it('with one name twice is a broken registry', () => expect(() => publishToolCatalog([tool('a'), tool('a')])).toThrow(Defect));
 });
 
 it('a portable name replaces every dot', () => expect(portableToolName('files.snapshot.create')).toBe('files_snapshot_create'));

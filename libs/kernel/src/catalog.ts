@@ -6,7 +6,7 @@ import { invariant } from './decider.ts';
  *
  * @see spec/contracts.md §4, "PublishedTool"
  */
-export const publishTool = ({
+export const publishToolDefinition = ({
   name,
   description,
   inputSchema,
@@ -28,15 +28,50 @@ export const publishTool = ({
   metadata: { namespace, source },
 });
 
-/** Publishes the tools of one turn, sorted by name. Names are unique: a registry that let two through is broken. */
-export const publishToolCatalog = (executionId: string, definitions: readonly ToolDefinition[]): ToolCatalog => {
+/**
+ * Publishes a permission-filtered catalogue, sorted by name.
+ *
+ * @throws Defect for a name that is there twice: a registry that let two through is broken.
+ */
+export const publishToolCatalog = (definitions: readonly ToolDefinition[]): readonly PublishedTool[] => {
   invariant(new Set(definitions.map(({ name }) => name)).size === definitions.length, 'tool names are unique in a catalogue');
-  const tools = definitions.map(publishTool).sort(byName);
-  return { version: PROTOCOL_VERSION, executionId, catalogHash: catalogHash(tools), tools };
+  return definitions.map(publishToolDefinition).sort(byName);
 };
 
-/** SHA-256 of the canonical JSON of the published tools sorted by name; who publishes them, and for which turn, does not count. */
-export const catalogHash = (tools: readonly PublishedTool[]): string => hashOf([...tools].sort(byName));
+export interface ToolCatalogOptions {
+  readonly executionId: string;
+}
+
+/** The catalogue of one turn as a harness receives it, hash included. */
+export const buildToolCatalog = async (
+  definitions: readonly ToolDefinition[],
+  { executionId }: ToolCatalogOptions,
+): Promise<ToolCatalog> => {
+  const tools = publishToolCatalog(definitions);
+  return { version: PROTOCOL_VERSION, executionId, catalogHash: toolCatalogHash(tools), tools: [...tools] };
+};
+
+/** The fields of a published tool that its catalogue's hash covers. Who publishes it, and for which turn, is not among them. */
+export const CATALOG_HASH_FIELDS: readonly string[] = Object.freeze([
+  'annotations',
+  'description',
+  'inputSchema',
+  'metadata',
+  'name',
+  'outputSchema',
+]);
+
+/** SHA-256 of the canonical JSON of the published tools sorted by name; nothing but {@link CATALOG_HASH_FIELDS} counts. */
+export const toolCatalogHash = (tools: readonly PublishedTool[]): string => hashOf(tools.map(hashed).sort(byName));
+
+const hashed = (tool: PublishedTool): PublishedTool =>
+  Object.fromEntries(Object.entries(tool).filter(([field]) => CATALOG_HASH_FIELDS.includes(field))) as PublishedTool;
+
+/** {@link toolCatalogHash} for a host. */
+export const catalogHash = async (tools: readonly PublishedTool[]): Promise<string> => toolCatalogHash(tools);
+
+/** The hash as a record of an experiment renders it: with its algorithm. */
+export const formatCatalogHash = (hash: string): string => `sha256:${hash}`;
 
 /** The name of a tool where dots are not allowed. Presentation only: two names may share one. */
 export const portableToolName = (name: string): string => name.replaceAll('.', '_');

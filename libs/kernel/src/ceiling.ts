@@ -1,16 +1,30 @@
-import { type AccessContext, type AuthorizationDecision, type CapabilityRequirement, JsonObj } from '@sharedos/contracts';
-import type { PolicyResolution } from './authority.ts';
+import { type AccessContext, type CapabilityRequirement, JsonObj } from '@sharedos/contracts';
+import type { HostPolicy, PolicyResolution } from './authority.ts';
 
 /**
  * The host's own ceiling over what grants allow. Synchronous, and it only narrows: it returns the decision it was given, or
  * refuses it. It sees copies, and the value of the policy source untouched.
  */
-export type HostCeiling = (
-  allowed: AuthorizationDecision,
-  request: CapabilityRequirement,
-  context: AccessContext,
-  policy?: unknown,
-) => unknown;
+export interface HostCeiling<Policy = HostPolicy> {
+  narrow(decision: AllowedDecision, request: CapabilityRequirement, context: AccessContext, policy: Policy | undefined): HostCeilingVerdict;
+}
+
+/** The one decision a ceiling can be handed: a denial cannot reach it, so none can be turned into an allow. */
+export interface AllowedDecision {
+  readonly allowed: true;
+  readonly reasonCode: 'allowed';
+  readonly matchedGrantId: string;
+  readonly metadata?: JsonObj;
+}
+
+/** The one denial a ceiling can author. Whatever code it carries at run time, this is the one that is reported. */
+export interface HostPolicyDenial {
+  readonly allowed: false;
+  readonly reasonCode: 'host_policy_denied';
+  readonly metadata?: JsonObj;
+}
+
+export type HostCeilingVerdict = AllowedDecision | HostPolicyDenial;
 
 export type CeilingAnswer =
   | { readonly status: 'passed' }
@@ -31,9 +45,9 @@ export const askCeiling = (
   context: AccessContext,
 ): CeilingAnswer => {
   if (policy?.status === 'unavailable') return { status: 'unavailable' };
-  const allowed = { allowed: true, reasonCode: 'allowed', matchedGrantId };
+  const allowed: AllowedDecision = { allowed: true, reasonCode: 'allowed', matchedGrantId };
   try {
-    return read(ceiling(allowed, structuredClone(request), structuredClone(context), policy?.policy), matchedGrantId);
+    return read(ceiling.narrow(allowed, structuredClone(request), structuredClone(context), policy?.policy), matchedGrantId);
   } catch (thrown) {
     return { status: 'unavailable', thrown };
   }

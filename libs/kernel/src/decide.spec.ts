@@ -1,7 +1,6 @@
 import { type AuthorizationDecision, AuthorizationDecision as DecisionContract } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { decideSync, decideWith } from './asking.ts';
-import type { HostCeiling } from './ceiling.ts';
 import { decide, decidedWithoutAuthority, unfitness } from './decide.ts';
 import { parseRequirement } from './parsed-requirement.ts';
 import {
@@ -23,6 +22,7 @@ import {
   parsedGrant,
   read,
   worldOf,
+  type Narrow,
 } from './testing/base-world.ts';
 
 const g = grantOf();
@@ -131,16 +131,10 @@ describe('why each grant was rejected', () => {
       ],
     });
   });
-  it('is the verifier when it throws, which is no outage', () => {
-    const { decision, explanation } = decided([g], work, {
-      verify: () => {
-        throw new Error('no');
-      },
-    });
+  it('is the verifier when nobody answers for it, which is no outage', () => {
+    const { decision, explanation } = decided([g], work, { checks: { verifier: true } });
     expect([decision.reasonCode, explanation?.rejections]).toEqual(['no_matching_grant', [{ grantId: 'g', reason: 'verifier' }]]);
   });
-  it('is the verifier when it answers anything but true', () =>
-    expect(answer([g], work, { verify: () => 1 as unknown as boolean })).toBe('no_matching_grant'));
   it('is known to tell an empty store from a full one', () => expect(decided([], work).explanation?.grantsResolved).toBe(0));
 });
 
@@ -152,7 +146,7 @@ describe('a grant of somebody else', () => {
     ['subject', context({ actor: dave })],
     ['namespace', context({ namespaceId: 'w2' })],
   ])('is rejected by its %s, even where it was let in', (reason, elsewhere) =>
-    expect(unfitness(parsedGrant(g), frame, elsewhere, undefined)).toBe(reason),
+    expect(unfitness(parsedGrant(g), frame, elsewhere)).toBe(reason),
   );
 });
 
@@ -199,7 +193,7 @@ describe('a bounded grant', () => {
 describe("the host's ceiling", () => {
   const second = grantOf('g2');
   const refusing =
-    (...ids: string[]): HostCeiling =>
+    (...ids: string[]): Narrow =>
     (allowed) =>
       ids.includes(allowed.matchedGrantId as string)
         ? { allowed: false, reasonCode: 'no_matching_grant', metadata: { rule: allowed.matchedGrantId } }
@@ -232,14 +226,14 @@ describe("the host's ceiling", () => {
     expect(answer([grantOf('spent', { maxUses: 1 }), g], work, { world, ceiling: refusing('g') })).toBe('host_policy_denied');
   });
   it('cannot change what is decided by editing what it is shown', () => {
-    const meddling: HostCeiling = (allowed, request, shown) => {
+    const meddling: Narrow = (allowed, request, shown) => {
       request.resource.path.push('x');
       shown.owner = carol;
       return allowed;
     };
     expect(answer([g, grantOf('h')], work, { ceiling: meddling })).toBe('allowed g');
   });
-  it.each<[string, HostCeiling]>([
+  it.each<[string, Narrow]>([
     ['nothing', () => undefined],
     ['a promise', (allowed) => Promise.resolve(allowed)],
     ['a text', () => 'allowed'],
@@ -261,14 +255,14 @@ describe("the host's ceiling", () => {
   it('is handed the loaded policy untouched', () => {
     const policy = { deny: () => true };
     const seen: unknown[] = [];
-    const ceiling: HostCeiling = (allowed, _request, _context, shown) => (seen.push(shown), allowed);
+    const ceiling: Narrow = (allowed, _request, _context, shown) => (seen.push(shown), allowed);
     answer([g], work, { ceiling, load: { policy: { status: 'loaded', policy, version: 'v1' } } });
     expect(seen[0]).toBe(policy);
   });
   it('is not asked, and unavailable, when its policy could not be loaded', () => {
     const load = { policy: { status: 'unavailable' } } as const;
     const asked: unknown[] = [];
-    const ceiling: HostCeiling = (allowed) => (asked.push(allowed), allowed);
+    const ceiling: Narrow = (allowed) => (asked.push(allowed), allowed);
     expect(answer([g], work, { ceiling, load })).toBe('host_policy_unavailable');
     expect(answer([g], read(['Elsewhere']), { ceiling, load })).toBe('no_matching_grant');
     expect(answer([g], work, { load })).toBe('allowed g');

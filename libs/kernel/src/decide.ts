@@ -1,23 +1,22 @@
 import {
   type AccessContext,
   type AuthorizationDecision,
-  type CapabilityGrant,
   type CapabilityRequirement,
   type Instant,
   type JsonObj,
   sameAddress,
 } from '@sharedos/contracts';
-import { type Asking, askUse } from './asking.ts';
-import type { AuthorityFailure, ResolvedAuthority } from './authority.ts';
+import { type Asking, askRevocation, askUse, askVerify } from './asking.ts';
+import type { AuthorityFailure, HeldAuthority } from './authority.ts';
 import { type HostCeiling, askCeiling } from './ceiling.ts';
 import { type ChainFrame, type ChainVerdict, servesPurpose, validateChain } from './chain.ts';
 import { capabilityIntersectsCeiling, capabilityMatches } from './matching.ts';
 import type { ParsedGrant } from './parsed-grant.ts';
 import { parseRequirement } from './parsed-requirement.ts';
-import { describeRequiredAuthority } from './required-authority.ts';
+import { requiredAuthorityOf } from './required-authority.ts';
 import { isInsideWindow } from './window.ts';
 
-export type DecisionCode =
+export type AuthorizationReasonCode =
   | 'allowed'
   | 'invalid_context'
   | 'invalid_request'
@@ -49,14 +48,24 @@ export interface GrantRejection {
 
 /** Why, for the host alone: it goes into the record and never to a caller. */
 export interface AuthorizationExplanation {
-  readonly reasonCode: DecisionCode;
+  readonly reasonCode: AuthorizationReasonCode;
   readonly grantsResolved: number;
   readonly rejections: readonly GrantRejection[];
   readonly missingDependency?: 'usageStore' | 'delegationResolver';
 }
 
-/** A host's extra check of a grant. Anything but `true`, a throw included, rejects it. */
-export type GrantVerifier = (grant: CapabilityGrant, context: AccessContext) => boolean;
+/** Which further checks the world answers. A check that is not installed is not asked for. */
+export interface InstalledChecks {
+  readonly verifier?: boolean | undefined;
+  readonly liveRevocation?: boolean | undefined;
+}
+
+/** One read of live revocation: of which candidate, at which revision of the source, and what of its chain was revoked. */
+export interface RevocationCheck {
+  readonly grantId: string;
+  readonly revision: string;
+  readonly revokedGrantIds: readonly string[];
+}
 
 export interface DecideOptions {
   /** `N`, the instant of the operation. One that cannot be read is `NaN`, and never falls back to `A`. */
@@ -64,8 +73,10 @@ export interface DecideOptions {
   /** Whether this decision may spend a use. Discovery never does. */
   readonly consume: boolean;
   readonly mode: 'execute' | 'discover';
-  readonly verify?: GrantVerifier | undefined;
+  readonly checks?: InstalledChecks | undefined;
   readonly ceiling?: HostCeiling | undefined;
+  /** Ancestors a chain may have; 16 when absent. */
+  readonly ancestorsMax?: number | undefined;
 }
 
 export interface Decided {
@@ -84,11 +95,13 @@ export interface Decided {
  *
  * @see spec/authorization.md §5
  */
-export function* decide(authority: ResolvedAuthority, request: CapabilityRequirement, options: DecideOptions): Asking<Decided> {
-  const walked = yield* walk(authority, request, options);
-  const { code, grantId, metadata, rejections, missingDependency, useTaken, ceilingThrew } = walked;
+export function* decide(authority: HeldAuthority, request: CapabilityRequirement, options: DecideOptions): Asking<Decided> {
+  const revocationChecks: RevocationCheck[] = [];
+  const walked = yield* walk(authority, request, options, revocationChecks);
+  const { code, grantId, rejections, missingDependency, useTaken, ceilingThrew } = walked;
+  const metadata = revocationChecks.length === 0 ? walked.metadata : { ...walked.metadata, revocationChecks: evidence(revocationChecks) };
   const requiredAuthority =
-    code === 'no_matching_grant' && options.mode === 'execute' ? describeRequiredAuthority(authority.context, request) : undefined;
+    code === 'no_matching_grant' && options.mode === 'execute' ? requiredAuthorityOf(authority.context, request) : undefined;
   return {
     decision: {
       allowed: code === 'allowed',
@@ -114,7 +127,7 @@ export const decidedWithoutAuthority = ({ code }: AuthorityFailure): Decided => 
 });
 
 interface Walked {
-  readonly code: DecisionCode;
+  readonly code: AuthorizationReasonCode;
   readonly rejections: readonly GrantRejection[];
   readonly grantId?: string;
   readonly metadata?: JsonObj;
@@ -125,9 +138,14 @@ interface Walked {
 
 type BrokenChain = Exclude<ChainVerdict, { status: 'valid' }>;
 
-function* walk(authority: ResolvedAuthority, asked: CapabilityRequirement, options: DecideOptions): Asking<Walked> {
+function* walk(
+  authority: HeldAuthority,
+  asked: CapabilityRequirement,
+  options: DecideOptions,
+  revocationChecks: RevocationCheck[],
+): Asking<Walked> {
   const { context, admittedAt, grants, policy } = authority;
-  const { now, mode, ceiling } = options;
+  const { now, mode, ceiling, checks, ancestorsMax } = options;
   const consume = options.consume && mode === 'execute';
   if (admittedAt === undefined || !Number.isFinite(now)) return { code: 'invalid_context', rejections: [] };
   const request = parseRequirement(asked);
@@ -145,7 +163,7 @@ function* walk(authority: ResolvedAuthority, asked: CapabilityRequirement, optio
 
   for (const held of grants) {
     const { id, constraints, capabilities } = held.grant;
-    const unfit = unfitness(held, frame, context, options.verify);
+    const unfit = unfitness(held, frame, context) ?? (yield* verifierRejection(held, context, checks));
     if (unfit !== undefined) {
       rejections.push({ grantId: id, reason: unfit });
       continue;
@@ -154,7 +172,14 @@ function* walk(authority: ResolvedAuthority, asked: CapabilityRequirement, optio
       rejections.push({ grantId: id, reason: 'capability' });
       continue;
     }
-    const chain = yield* validateChain(held, frame);
+    const live = yield* currentChain(held, frame, context, { checks, ancestorsMax });
+    if (live === 'unavailable') return { code: 'authority_unavailable', rejections };
+    const { chain } = live;
+    if (live.check !== undefined) revocationChecks.push(live.check);
+    if (chain === 'revoked') {
+      rejections.push({ grantId: id, reason: 'window' });
+      continue;
+    }
     if (chain.status !== 'valid') {
       if (chain.status === 'unverified') unverified ??= chain;
       else invalid ??= chain;
@@ -192,6 +217,9 @@ function* walk(authority: ResolvedAuthority, asked: CapabilityRequirement, optio
   return { code: exhausted ? 'grant_exhausted' : 'no_matching_grant', rejections };
 }
 
+const evidence = (checks: readonly RevocationCheck[]): JsonObj[] =>
+  checks.map(({ grantId, revision, revokedGrantIds }) => ({ grantId, revision, revokedGrantIds }));
+
 const brokenAt = ({ code, grantId }: BrokenChain): JsonObj => ({ delegation: { code, grantId } });
 
 /**
@@ -203,21 +231,44 @@ export const unfitness = (
   { grant, window }: ParsedGrant,
   { admittedAt, now }: Pick<ChainFrame, 'admittedAt' | 'now'>,
   context: AccessContext,
-  verify: GrantVerifier | undefined,
 ): GrantRejectionReason | undefined => {
   if (!sameAddress(grant.issuer, context.authority)) return 'issuer';
   if (!sameAddress(grant.subject, context.actor)) return 'subject';
   if (grant.namespaceId !== context.namespaceId) return 'namespace';
   if (!isInsideWindow(window, admittedAt, now)) return 'window';
   if (!servesPurpose(grant, context.purpose)) return 'purpose';
-  if (verify !== undefined && !verifies(verify, grant, context)) return 'verifier';
   return undefined;
 };
 
-const verifies = (verify: GrantVerifier, grant: CapabilityGrant, context: AccessContext): boolean => {
-  try {
-    return verify(structuredClone(grant), structuredClone(context)) === true;
-  } catch {
-    return false;
-  }
-};
+export function* verifierRejection(
+  { grant }: ParsedGrant,
+  context: AccessContext,
+  checks: InstalledChecks | undefined,
+): Asking<'verifier' | undefined> {
+  if (checks?.verifier !== true) return undefined;
+  return (yield* askVerify({ grant, context })) ? undefined : 'verifier';
+}
+
+/**
+ * The chain of a candidate as it stands now: valid by the rules of delegation and, where live revocation is installed, with
+ * nothing of it revoked by this moment. A revoked ancestor is an inactive one; a revoked candidate is outside its own window.
+ *
+ * @see spec/turns.md §15, "Revocation faster than a turn"
+ */
+export function* currentChain(
+  held: ParsedGrant,
+  frame: ChainFrame,
+  { namespaceId }: AccessContext,
+  { checks, ancestorsMax }: Pick<DecideOptions, 'checks' | 'ancestorsMax'>,
+): Asking<{ readonly chain: ChainVerdict | 'revoked'; readonly check?: RevocationCheck } | 'unavailable'> {
+  const chain = yield* validateChain(held, frame, ancestorsMax);
+  if (chain.status !== 'valid' || checks?.liveRevocation !== true) return { chain };
+  const { id } = held.grant;
+  const answer = yield* askRevocation({ namespaceId, grantIds: [id, ...chain.chain] });
+  if (answer === 'unavailable') return 'unavailable';
+  const check = { grantId: id, revision: answer.revision, revokedGrantIds: answer.revokedGrantIds };
+  if (answer.revokedGrantIds.includes(id)) return { chain: 'revoked', check };
+  const revoked = chain.chain.find((ancestor) => answer.revokedGrantIds.includes(ancestor));
+  if (revoked === undefined) return { chain, check };
+  return { chain: { status: 'invalid', code: 'parent_inactive', grantId: revoked, chain: chain.chain }, check };
+}

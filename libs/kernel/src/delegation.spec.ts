@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decideSync } from './asking.ts';
 import { validateChain } from './chain.ts';
-import { type DeriveRequest, capabilityIsWithin, capabilityIsWithinEverywhere, deriveGrant } from './delegation.ts';
+import { type DeriveGrantRequest, capabilityIsWithin, capabilityIsWithinEverywhere, deriveGrant } from './delegation.ts';
 import {
   NOW,
   alice,
@@ -23,23 +23,23 @@ import {
 type Changes = Parameters<typeof grantOf>[1];
 const parent = (changes: Changes = {}): CapabilityGrant =>
   grantOf('p', { subject: dave, issuedAt: at('08:00:00'), delegationDepth: 2, ...changes });
-const asked = (changes: Partial<DeriveRequest> = {}): DeriveRequest => ({
+const asked = (changes: Partial<DeriveGrantRequest> = {}): DeriveGrantRequest => ({
   id: 'c',
   subject: bob,
   capabilities: [capability(['Work'])],
   issuedAt: at('09:00:00'),
   ...changes,
 });
-const refusal = (from: CapabilityGrant, request: DeriveRequest): string => {
+const refusal = (from: CapabilityGrant, request: DeriveGrantRequest): string => {
   const derived = deriveGrant(from, request);
-  return derived.ok ? 'derived' : derived.error.code;
+  return derived.ok ? 'derived' : derived.reason;
 };
 
 describe('deriving a grant', () => {
   it('is issued by the holder, names its parent and has one depth less', () =>
     expect(deriveGrant(parent(), asked({ metadata: { note: 'for bob' } }))).toEqual({
       ok: true,
-      value: {
+      grant: {
         id: 'c',
         namespaceId: 'w1',
         subject: bob,
@@ -53,17 +53,17 @@ describe('deriving a grant', () => {
     }));
   it('writes out every bound it inherits', () => {
     const bounds = { purposes: ['p1'], notBefore: at('08:30:00'), expiresAt: at('11:00:00') };
-    expect(deriveGrant(parent(bounds), asked())).toMatchObject({ ok: true, value: { constraints: { ...bounds, delegationDepth: 1 } } });
+    expect(deriveGrant(parent(bounds), asked())).toMatchObject({ ok: true, grant: { constraints: { ...bounds, delegationDepth: 1 } } });
   });
   it('may bound the leaf', () =>
     expect(deriveGrant(parent(), asked({ constraints: { maxUses: 1, delegationDepth: 0 } }))).toMatchObject({
       ok: true,
-      value: { constraints: { maxUses: 1, delegationDepth: 0 } },
+      grant: { constraints: { maxUses: 1, delegationDepth: 0 } },
     }));
 
   // In the order the rules are tested: each row breaks its own rule and, mostly, later ones too.
   const wide = [capability([])];
-  it.each<[string, CapabilityGrant, DeriveRequest]>([
+  it.each<[string, CapabilityGrant, DeriveGrantRequest]>([
     ['empty_capabilities', parent({ maxUses: 1 }), asked({ id: 'p', capabilities: [] })],
     ['id_collides_with_parent', parent({ maxUses: 1 }), asked({ id: 'p' })],
     ['bounded_parent_not_delegable', grantOf('p', { maxUses: 1 }), asked()],
@@ -234,11 +234,11 @@ describe('whatever is derived', () => {
           premiseMet += 1;
           const { world } = worldOf({ ancestors: [from] });
           const frame = { context: context({ authority: dave }), admittedAt: NOW, now: NOW };
-          const verdict = decideSync(validateChain(parsedGrant(derived.value), frame), world);
+          const verdict = decideSync(validateChain(parsedGrant(derived.grant), frame), world);
           // Only what time and purpose have closed may fail; the shape of what was derived never does.
           expect(verdict.status === 'valid' ? 'valid' : verdict.code).toMatch(/^(valid|parent_inactive)$/);
 
-          if (answer([derived.value], read(path, { action }), { context: frame.context, world }) !== 'allowed c') return;
+          if (answer([derived.grant], read(path, { action }), { context: frame.context, world }) !== 'allowed c') return;
           allowed += 1;
           const { purposes, notBefore, expiresAt } = from.constraints;
           expect(held.some((one) => longhandCovers(one, path, action, alice))).toBe(true);

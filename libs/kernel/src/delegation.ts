@@ -4,10 +4,7 @@ import {
   CapabilityGrant,
   type CapabilityConstraints,
   type JsonObj,
-  type Result,
-  err,
   instantOf,
-  ok,
   sameAddress,
 } from '@sharedos/contracts';
 import { constraintEnvelopeViolation } from './constraints.ts';
@@ -41,7 +38,7 @@ const shapeIsWithin = (inner: Capability, outer: Capability): boolean =>
     : isAtOrBelow(inner.resource.path, outer.resource.path));
 
 /** What a holder asks to pass on. Namespace, issuer and parent are written by the rule. */
-export interface DeriveRequest {
+export interface DeriveGrantRequest {
   readonly id: string;
   readonly subject: Address;
   readonly capabilities: readonly Capability[];
@@ -50,7 +47,7 @@ export interface DeriveRequest {
   readonly metadata?: JsonObj | undefined;
 }
 
-export type DeriveRefusalCode =
+export type DelegationRefusal =
   | 'empty_capabilities'
   | 'id_collides_with_parent'
   | 'bounded_parent_not_delegable'
@@ -61,9 +58,9 @@ export type DeriveRefusalCode =
   | 'window_not_within_parent'
   | 'issued_before_parent';
 
-export interface DeriveRefusal {
-  readonly code: DeriveRefusalCode;
-}
+export type DeriveGrantResult =
+  | { readonly ok: true; readonly grant: CapabilityGrant }
+  | { readonly ok: false; readonly reason: DelegationRefusal };
 
 /**
  * Passes on part of a grant. It refuses and never clamps, so what was asked is what is issued; the first failure answers.
@@ -75,7 +72,7 @@ export interface DeriveRefusal {
  *   others, is refused as `window_not_within_parent`.
  * @see spec/authorization.md §9.1
  */
-export const deriveGrant = (parent: CapabilityGrant, request: DeriveRequest): Result<CapabilityGrant, DeriveRefusal> => {
+export const deriveGrant = (parent: CapabilityGrant, request: DeriveGrantRequest): DeriveGrantResult => {
   const asked = request.constraints ?? {};
   const parentDepth = parent.constraints.delegationDepth ?? 0;
   if (request.capabilities.length === 0) return refused('empty_capabilities');
@@ -112,10 +109,10 @@ export const deriveGrant = (parent: CapabilityGrant, request: DeriveRequest): Re
     parentGrantId: parent.id,
     ...(request.metadata === undefined ? {} : { metadata: request.metadata }),
   });
-  return derived.success ? ok(derived.data) : refused('window_not_within_parent');
+  return derived.success ? { ok: true, grant: derived.data } : refused('window_not_within_parent');
 };
 
-const refused = (code: DeriveRefusalCode): Result<never, DeriveRefusal> => err({ code });
+const refused = (reason: DelegationRefusal): DeriveGrantResult => ({ ok: false, reason });
 
 /** False when either cannot be read. */
 const isNotBefore = (text: string, other: string): boolean => (instantOf(text) ?? NaN) >= (instantOf(other) ?? NaN);

@@ -12,7 +12,7 @@ import {
   timestampOf,
 } from '@sharedos/contracts';
 import { type Decider, accept, invariant, refuse, unreachable } from './decider.ts';
-import { type DeriveRefusalCode, deriveGrant } from './delegation.ts';
+import { type DelegationRefusal, deriveGrant } from './delegation.ts';
 
 /** `grant` is composed by the handler, of the terms asked and the caller known from the subject. */
 export type GrantCommand =
@@ -94,7 +94,7 @@ export const composeRootGrant = (
   });
 };
 
-export type ComposeDerivedCode = 'identity_mismatch' | 'not_the_holder' | 'parent_inactive' | DeriveRefusalCode;
+export type ComposeDerivedCode = 'identity_mismatch' | 'not_the_holder' | 'parent_inactive' | DelegationRefusal;
 
 /**
  * Writes a derived grant: what its holder passes on of `parent`. Revocation of the parent counts by being in the log at all,
@@ -111,5 +111,6 @@ export const composeDerivedGrant = (
   const { id, subject, capabilities, constraints, metadata } = terms;
   // The parent may have been dated by another replica, whose clock is ahead of ours by their skew. A child is never older.
   const issuedAt = timestampOf(Math.max(at, instantOf(parent.issuedAt) ?? at));
-  return deriveGrant(parent, { id, subject, capabilities, issuedAt, constraints, metadata });
+  const derived = deriveGrant(parent, { id, subject, capabilities, issuedAt, constraints, metadata });
+  return derived.ok ? ok(derived.grant) : err({ code: derived.reason });
 };

@@ -8,9 +8,9 @@ import {
   sameAddress,
 } from '@sharedos/contracts';
 import { type Asking, askUse } from './asking.ts';
-import type { ResolvedAuthority } from './authority.ts';
-import { type ChainFrame, validateChain } from './chain.ts';
-import { type GrantVerifier, unfitness } from './decide.ts';
+import type { HeldAuthority } from './authority.ts';
+import type { ChainFrame } from './chain.ts';
+import { type DecideOptions, currentChain, unfitness, verifierRejection } from './decide.ts';
 
 /**
  * Where an authority operates now. It describes and never authorizes: nothing is spent, and neither the host's ceiling nor tool
@@ -20,17 +20,19 @@ import { type GrantVerifier, unfitness } from './decide.ts';
  * @see spec/authorization.md §10
  */
 export function* computeReach(
-  authority: ResolvedAuthority,
-  { now, verify }: { readonly now: Instant; readonly verify?: GrantVerifier | undefined },
+  authority: HeldAuthority,
+  { now, checks, ancestorsMax }: { readonly now: Instant } & Pick<DecideOptions, 'checks' | 'ancestorsMax'>,
 ): Asking<ReachResult> {
   const { context, admittedAt, grants } = authority;
   if (admittedAt === undefined || !Number.isFinite(now)) return { status: 'computed', reach: [] };
   const frame: ChainFrame = { context, admittedAt, now };
   const entries = new Map<string, ResourceReach>();
   for (const held of grants) {
-    if (unfitness(held, frame, context, verify) !== undefined) continue;
-    const chain = yield* validateChain(held, frame);
-    if (chain.status !== 'valid') continue;
+    const unfit = unfitness(held, frame, context) ?? (yield* verifierRejection(held, context, checks));
+    if (unfit !== undefined) continue;
+    const live = yield* currentChain(held, frame, context, { checks, ancestorsMax });
+    if (live === 'unavailable') return { status: 'unavailable', reasonCode: 'authority_unavailable' };
+    if (live.chain === 'revoked' || live.chain.status !== 'valid') continue;
     const { id, constraints, capabilities } = held.grant;
     if (constraints.maxUses !== undefined) {
       const use = yield* askUse({ namespaceId: context.namespaceId, grantId: id, max: constraints.maxUses, consume: false });
@@ -48,8 +50,10 @@ export function* computeReach(
 }
 
 /** Reach narrowed to the resource namespaces that some offered tool operates on; what a turn's runtime is shown. */
-export const reachThroughTools = (reach: ReachResult, tools: readonly Pick<ToolDefinition, 'requiredCapability'>[]): ReachResult => {
-  if (reach.status !== 'computed') return reach;
+export const reachThroughTools = (
+  reach: readonly ResourceReach[],
+  tools: readonly Pick<ToolDefinition, 'requiredCapability'>[],
+): readonly ResourceReach[] => {
   const namespaces = new Set(tools.map(({ requiredCapability }) => requiredCapability.resource.namespace));
-  return { status: 'computed', reach: reach.reach.filter(({ namespace }) => namespaces.has(namespace)) };
+  return reach.filter(({ namespace }) => namespaces.has(namespace));
 };

@@ -17,7 +17,7 @@ import {
  * @param ask A payload, or a whole request whose kernel-stated fields are thrown away.
  * @see spec/authorization.md §11
  */
-export const mintCapabilityRequest = (context: AccessContext, ask: unknown): Result<CapabilityRequest, 'invalid_ask'> => {
+export const capabilityRequestOf = (context: AccessContext, ask: unknown): Result<CapabilityRequest, 'invalid_ask'> => {
   const payload = readPayload(ask);
   if (payload === undefined) return err('invalid_ask');
   const { capabilities, purpose, constraints, metadata } = payload;
@@ -49,12 +49,24 @@ const readPayload = (ask: unknown): CapabilityRequestPayload | undefined => {
  * What would have satisfied a refused request: exactly it, and nothing more. It consults nothing, so an absent path and a
  * forbidden one look the same.
  */
-export const describeRequiredAuthority = (
-  context: AccessContext,
-  { resource, action }: CapabilityRequirement,
-): CapabilityRequest | undefined => {
+export const requiredAuthorityOf = (context: AccessContext, { resource, action }: CapabilityRequirement): CapabilityRequest | undefined => {
   const { namespace, path, owner } = resource;
   const wanted = { resource: { namespace, path: [...path], ...(owner === undefined ? {} : { owner }) }, actions: [action], scope: 'exact' };
-  const minted = mintCapabilityRequest(context, { capabilities: [wanted], purpose: context.purpose });
+  const minted = capabilityRequestOf(context, { capabilities: [wanted], purpose: context.purpose });
   return minted.ok ? minted.value : undefined;
 };
+
+/** {@link capabilityRequestOf} for a host: the request, or nothing when what was asked is no valid ask. */
+export const mintCapabilityRequest = async (
+  context: AccessContext,
+  payload: CapabilityRequestPayload,
+): Promise<CapabilityRequest | undefined> => {
+  const minted = capabilityRequestOf(context, payload);
+  return minted.ok ? minted.value : undefined;
+};
+
+/** {@link requiredAuthorityOf} for a host. */
+export const describeRequiredAuthority = async (
+  context: AccessContext,
+  request: CapabilityRequirement,
+): Promise<CapabilityRequest | undefined> => requiredAuthorityOf(context, request);

@@ -2,7 +2,7 @@ import type { CapabilityRequirement, ExactRequirement } from '@sharedos/contract
 import { describe, expect, it } from 'vitest';
 import { type World, decideSync } from './asking.ts';
 import { TOOL_CALL_WITHOUT_AUTHORITY, type ToolCallDecided, type ToolCallQuestion, decideToolCall } from './tool-call.ts';
-import { NOW, authorityOf, capability, carol, grantOf, read, worldOf } from './testing/base-world.ts';
+import { NOW, authorityOf, capability, carol, grantOf, read, worldOf, ceilingOf } from './testing/base-world.ts';
 
 type Grants = Parameters<typeof authorityOf>[0];
 const ceiling = read([]);
@@ -61,7 +61,7 @@ describe('a tool that may not be discovered', () => {
     expect(heard(call([g], inWork, { ceiling: read([], { owner: carol }) }))).toBe('denied tool_unavailable invalid_request'));
   it('because policy refuses the ceiling, and then nothing is spent', () => {
     const { world, used } = worldOf();
-    const refused = call([grantOf('g', { maxUses: 1 })], inWork, { world, hostCeiling: () => ({ allowed: false }) });
+    const refused = call([grantOf('g', { maxUses: 1 })], inWork, { world, hostCeiling: ceilingOf(() => ({ allowed: false })) });
     expect(heard(refused)).toBe('denied tool_unavailable host_policy_denied');
     expect(used('g')).toBe(0);
   });

@@ -1,18 +1,17 @@
 import { type CapabilityRequirement, type ExactRequirement, type Instant, type ResourceRef, sameAddress } from '@sharedos/contracts';
 import type { Asking } from './asking.ts';
-import type { ResolvedAuthority } from './authority.ts';
+import type { HeldAuthority } from './authority.ts';
 import type { HostCeiling } from './ceiling.ts';
-import { type Decided, type GrantVerifier, decide } from './decide.ts';
+import { type Decided, type DecideOptions, decide } from './decide.ts';
 import { type OwnerFrame, ownersAgree } from './matching.ts';
 import { isAtOrBelow } from './paths.ts';
 
-export interface ToolCallQuestion {
+export interface ToolCallQuestion extends Pick<DecideOptions, 'checks' | 'ancestorsMax'> {
   /** The tool's declared requirement: its discovery ceiling. */
   readonly ceiling: CapabilityRequirement;
-  /** What exactly this call needs, or why its arguments gave no requirement. */
-  readonly exact: ExactRequirement;
+  /** What exactly this call needs, or why its arguments gave no requirement. A function is asked only once the tool is known to be seen. */
+  readonly exact: ExactRequirement | (() => ExactRequirement);
   readonly now: Instant;
-  readonly verify?: GrantVerifier | undefined;
   readonly hostCeiling?: HostCeiling | undefined;
 }
 
@@ -45,10 +44,10 @@ export interface ToolCallDecided {
  * @see spec/turns.md §9, rows 6 to 11
  */
 export function* decideToolCall(
-  authority: ResolvedAuthority,
-  { ceiling, exact, now, verify, hostCeiling }: ToolCallQuestion,
+  authority: HeldAuthority,
+  { ceiling, exact: asked, now, checks, ancestorsMax, hostCeiling }: ToolCallQuestion,
 ): Asking<ToolCallDecided> {
-  const ports = { now, verify, ceiling: hostCeiling };
+  const ports = { now, checks, ancestorsMax, ceiling: hostCeiling };
   const { context } = authority;
 
   const discovery = yield* decide(authority, ceiling, { ...ports, consume: false, mode: 'discover' });
@@ -56,6 +55,7 @@ export function* decideToolCall(
     const recorded = [{ request: ceiling, decided: discovery, consume: false }];
     return { status: 'denied', code: 'tool_unavailable', cause: discovery.decision.reasonCode, recorded };
   }
+  const exact = typeof asked === 'function' ? asked() : asked;
   if ('failure' in exact) return { status: 'failed', code: exact.failure, recorded: [] };
 
   const { requirement } = exact;

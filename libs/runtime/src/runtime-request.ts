@@ -25,7 +25,7 @@ export const runtimeRequest = (
       purpose: context.purpose,
       traceId: context.traceId,
       now: context.now,
-      reach: reachThroughTools(reach, tools),
+      reach: reach.status === 'computed' ? { status: 'computed', reach: [...reachThroughTools(reach.reach, tools)] } : reach,
     },
     message: request.message,
     tools: [...tools],

@@ -1,5 +1,5 @@
 import { type AccessContext, type Instant, type Result, type Revision, canonicalJson, err, instantOf, ok, positionOf } from '@sharedos/contracts';
-import { type AsyncWorld, type AuthorityFailure, type ResolvedAuthority, holdAuthority } from '@sharedos/kernel';
+import { type AsyncWorld, type AuthorityFailure, type HeldAuthority, holdAuthority } from '@sharedos/kernel';
 import type { UsageStore } from '@sharedos/usage';
 import type { AuthorityFold } from './authority-fold.ts';
 import type { TurnClaims } from './turn-token.ts';
@@ -9,7 +9,7 @@ export interface TurnAuthority {
   readonly revision: Revision;
   readonly position: number;
   readonly admittedAt: Instant;
-  readonly authority: Result<ResolvedAuthority, AuthorityFailure>;
+  readonly authority: Result<HeldAuthority, AuthorityFailure>;
 }
 
 type OpenedTurn = Pick<TurnClaims, 'turnId' | 'contextHash' | 'revision' | 'admittedAt'>;

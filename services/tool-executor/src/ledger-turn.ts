@@ -17,10 +17,10 @@ import {
   type Decided,
   authorityResolved,
   authorizationChecked,
-  catalogHash,
   decidedWithoutAuthority,
   escalationRequested,
-  publishTool,
+  publishToolDefinition,
+  toolCatalogHash,
   toolCatalogListed,
   turnEnded,
 } from '@sharedos/kernel';
@@ -95,7 +95,7 @@ export class LedgerTurn implements TurnKernel {
   }
 
   offered(tools: readonly ToolDefinition[]): void {
-    this.#calls.catalogHash = catalogHash(tools.map(publishTool));
+    this.#calls.catalogHash = toolCatalogHash(tools.map(publishToolDefinition));
   }
 
   async invokeTool(context: AccessContext, call: ToolCall, signal: AbortSignal): Promise<ToolResult> {
@@ -148,7 +148,7 @@ export class LedgerTurn implements TurnKernel {
     const record = toolCatalogListed(mark, {
       enabledNamespaces: enabledToolNamespaces,
       authorityHash,
-      catalogHash: catalogHash(tools.map(publishTool)),
+      catalogHash: toolCatalogHash(tools.map(publishToolDefinition)),
       withheldCount: registered.length - tools.length,
       withheldByOutage: discovered.some(({ reasonCode }) => INFRASTRUCTURE_CODES.has(reasonCode)),
     });

@@ -9,7 +9,8 @@ import {
   instantOf,
 } from '@sharedos/contracts';
 import { type World, decideSync } from '../asking.ts';
-import { type LoadOptions, type ResolvedAuthority, loadAuthority } from '../authority.ts';
+import { type LoadOptions, type HeldAuthority, loadAuthority } from '../authority.ts';
+import type { AllowedDecision, HostCeiling } from '../ceiling.ts';
 import { invariant } from '../decider.ts';
 import { type Decided, type DecideOptions, decide } from '../decide.ts';
 import { type ParsedGrant, parseGrant } from '../parsed-grant.ts';
@@ -89,7 +90,7 @@ export const authorityOf = (
   grants: readonly CapabilityGrant[],
   inContext: AccessContext = context(),
   options: LoadOptions = {},
-): ResolvedAuthority => {
+): HeldAuthority => {
   const loaded = loadAuthority(inContext, grants, options);
   invariant(loaded.ok, 'the grants of this test can be loaded');
   return loaded.value;
@@ -116,17 +117,33 @@ export const worldOf = ({ ancestors = [], uses = {} }: { ancestors?: readonly Ca
   return { world, asked, used: (grantId: string): number => counters.get(grantId) ?? 0 };
 };
 
-export const EXECUTE: DecideOptions = { now: NOW, consume: false, mode: 'execute' };
-export const CONSUME: DecideOptions = { ...EXECUTE, consume: true };
-export const DISCOVER: DecideOptions = { ...EXECUTE, mode: 'discover' };
+export const EXECUTE: Omit<DecideOptions, 'ceiling'> = { now: NOW, consume: false, mode: 'execute' };
+export const CONSUME: Omit<DecideOptions, 'ceiling'> = { ...EXECUTE, consume: true };
+export const DISCOVER: Omit<DecideOptions, 'ceiling'> = { ...EXECUTE, mode: 'discover' };
+
+/** A host's ceiling, in the one function it is: whatever it returns, right or wrong. */
+export type Narrow = (decision: AllowedDecision, request: CapabilityRequirement, context: AccessContext, policy?: unknown) => unknown;
+export const ceilingOf = (narrow: Narrow): HostCeiling => ({ narrow: narrow as HostCeiling['narrow'] });
 
 export const decided = (
   grants: readonly CapabilityGrant[],
   request: CapabilityRequirement,
-  options: Partial<DecideOptions> & { context?: AccessContext; load?: LoadOptions; world?: World } = {},
+  options: Omit<Partial<DecideOptions>, 'ceiling'> & {
+    context?: AccessContext;
+    load?: LoadOptions;
+    world?: World;
+    ceiling?: Narrow | undefined;
+    verify?: (grant: CapabilityGrant) => boolean;
+  } = {},
 ): Decided => {
-  const { context: inContext, load, world = worldOf().world, ...rest } = options;
-  return decideSync(decide(authorityOf(grants, inContext, load), request, { ...EXECUTE, ...rest }), world);
+  const { context: inContext, load, world = worldOf().world, ceiling, verify, ...rest } = options;
+  const rule = decide(authorityOf(grants, inContext, load), request, {
+    ...EXECUTE,
+    ...(ceiling === undefined ? {} : { ceiling: ceilingOf(ceiling) }),
+    ...(verify === undefined ? {} : { checks: { verifier: true } }),
+    ...rest,
+  });
+  return decideSync(rule, verify === undefined ? world : { ...world, verify: ({ grant }) => (verify(grant) ? 'verified' : 'rejected') });
 };
 
 /** The code of a decision, and the grant when it allowed. */
