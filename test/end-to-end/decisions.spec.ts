@@ -1,5 +1,12 @@
 import { type AuditTail, type Gap, type NewTurn, type ScriptedCall, type TurnAnswer, newTurn } from '@sharedos/client';
-import { type Address, type AgentAddress, type AuditEvent, type CapabilityConstraints, addressPath, timestampOf } from '@sharedos/contracts';
+import {
+  type Address,
+  type AgentAddress,
+  type AuditEvent,
+  type CapabilityConstraints,
+  addressPath,
+  timestampOf,
+} from '@sharedos/contracts';
 import { waitFor } from '@sharedos/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { folderSnapshot } from '../support/folder-snapshot.ts';
@@ -25,7 +32,9 @@ beforeAll(async () => {
   });
   await system.files(BOB, { 'notes/plan.md': 'The plan of bob' });
   await system.grant('audit', { namespace: 'sharedos', path: ['audit'], actions: ['read'], scope: 'exact' }, { to: AUDITOR });
-  const tailing = await (await system.client(AUDITOR)).audit.tail({ onRecord: (event) => void feed.set(event.id, event), onGap: (gap) => void gaps.push(gap) });
+  const tailing = await (
+    await system.client(AUDITOR)
+  ).audit.tail({ onRecord: (event) => void feed.set(event.id, event), onGap: (gap) => void gaps.push(gap) });
   if (!tailing.ok) throw new Error(JSON.stringify(tailing.error));
   tail = tailing.value;
   before = await folderSnapshot(system.stack.filesRoot);
@@ -51,7 +60,12 @@ const create = (...path: string[]): ScriptedCall => ({ tool: 'files.create', arg
 const PLAN = read('notes', 'plan.md');
 const DIARY = read('private', 'diary.md');
 
-const invoke = (agent: Address): Right => ({ namespace: 'sharedos.execution', path: addressPath(agent), actions: ['invoke'], scope: 'exact' });
+const invoke = (agent: Address): Right => ({
+  namespace: 'sharedos.execution',
+  path: addressPath(agent),
+  actions: ['invoke'],
+  scope: 'exact',
+});
 
 /** An agent that alice may run, holding just these grants of hers: what one test gives, no other test sees. */
 const givenAgent = async (agentId: string, ...grants: readonly Held[]): Promise<AgentAddress> => {
@@ -69,7 +83,8 @@ const turn = (agent: AgentAddress, traceId: string, calls: readonly ScriptedCall
 
 /** How each call of a turn was answered: its output, or the code of its refusal. */
 const answers = ({ result }: TurnAnswer): readonly unknown[] => {
-  if (result.status !== 'succeeded') throw new Error(`the turn ended ${result.status}: ${JSON.stringify('error' in result ? result.error : undefined)}`);
+  if (result.status !== 'succeeded')
+    throw new Error(`the turn ended ${result.status}: ${JSON.stringify('error' in result ? result.error : undefined)}`);
   const { calls } = result.output as unknown as { calls: { status: string; code?: string; output?: unknown }[] };
   return calls.map(({ status, code, output }) => (status === 'succeeded' ? output : `${status} ${code}`));
 };
@@ -110,7 +125,8 @@ const refusedExactly = (code: string) => [
 ];
 
 const inTheFuture = (ms: number): string => timestampOf(Date.now() + ms);
-const passed = (instant: string): Promise<unknown> => waitFor(`the instant ${instant}`, () => Date.now() > Date.parse(instant), DEADLINE_MS);
+const passed = (instant: string): Promise<unknown> =>
+  waitFor(`the instant ${instant}`, () => Date.now() > Date.parse(instant), DEADLINE_MS);
 
 describe('what a grant allows', () => {
   it('is read and searched with the real content, and nothing beside it is found', async () => {
@@ -153,9 +169,27 @@ describe('what a grant allows', () => {
 describe('what a grant does not allow', () => {
   const refused = [
     { what: 'a write with a read grant', id: 'write', held: NOTES, call: create('notes', 'new.md'), rejection: 'capability' },
-    { what: 'another purpose', id: 'purpose', held: { ...NOTES, constraints: { purposes: ['research', 'Testing', 'testing it'] } }, call: PLAN, rejection: 'purpose' },
-    { what: 'an expired grant', id: 'expired', held: { ...NOTES, constraints: { expiresAt: '2026-01-01T00:00:00Z' } }, call: PLAN, rejection: 'window' },
-    { what: 'a grant that has not begun', id: 'early', held: { ...NOTES, constraints: { notBefore: '2199-01-01T00:00:00Z' } }, call: PLAN, rejection: 'window' },
+    {
+      what: 'another purpose',
+      id: 'purpose',
+      held: { ...NOTES, constraints: { purposes: ['research', 'Testing', 'testing it'] } },
+      call: PLAN,
+      rejection: 'purpose',
+    },
+    {
+      what: 'an expired grant',
+      id: 'expired',
+      held: { ...NOTES, constraints: { expiresAt: '2026-01-01T00:00:00Z' } },
+      call: PLAN,
+      rejection: 'window',
+    },
+    {
+      what: 'a grant that has not begun',
+      id: 'early',
+      held: { ...NOTES, constraints: { notBefore: '2199-01-01T00:00:00Z' } },
+      call: PLAN,
+      rejection: 'window',
+    },
   ] satisfies { what: string; id: string; held: Held; call: ScriptedCall; rejection: string }[];
 
   it.each(refused)('is no_matching_grant where another grant shows the tool: $what', async ({ id, held, call, rejection }) => {
@@ -189,7 +223,9 @@ describe('a grant that expires', () => {
     if (executor === undefined) throw new Error('there is no executor');
     const calls = Array.from({ length: 150 }, () => PLAN);
     let paused: Promise<unknown> | undefined;
-    const submitted = await (await system.client(ALICE)).turns.submit(newTurn({ from: ALICE, agent, purpose: 'testing', traceId, calls }), {
+    const submitted = await (
+      await system.client(ALICE)
+    ).turns.submit(newTurn({ from: ALICE, agent, purpose: 'testing', traceId, calls }), {
       onEvent: ({ type }) => {
         if (type !== 'tool.completed' || paused !== undefined) return;
         executor.pause();
@@ -204,8 +240,20 @@ describe('a grant that expires', () => {
   };
 
   it.each([
-    { what: 'refused at discovery when nothing else shows the tool', id: 'live-hidden', others: [], code: 'denied tool_unavailable', records: hidden('no_matching_grant') },
-    { what: 'refused exactly when another grant shows it', id: 'live-visible', others: [elsewhere('read')], code: 'denied no_matching_grant', records: refusedExactly('no_matching_grant') },
+    {
+      what: 'refused at discovery when nothing else shows the tool',
+      id: 'live-hidden',
+      others: [],
+      code: 'denied tool_unavailable',
+      records: hidden('no_matching_grant'),
+    },
+    {
+      what: 'refused exactly when another grant shows it',
+      id: 'live-visible',
+      others: [elsewhere('read')],
+      code: 'denied no_matching_grant',
+      records: refusedExactly('no_matching_grant'),
+    },
   ])('inside a turn is $what', async ({ id, others, code, records }) => {
     const expiresAt = inTheFuture(3_000);
     const agent = await givenAgent(id, { ...NOTES, id: `${id}-grant`, constraints: { expiresAt } }, ...others);
@@ -271,8 +319,15 @@ describe('a derived grant', () => {
   beforeAll(async () => {
     for (const [name, capability] of Object.entries({ run: RUN, read: READ, show: SHOW })) {
       const { resource, actions, scope } = capability;
-      await system.grant(`root-${name}`, { namespace: resource.namespace, path: resource.path, actions, scope }, { to: BOB, constraints: { delegationDepth: 2 } });
-      const passedOn = [await derive(BOB, `root-${name}`, `bob-${name}`, CAROL, capability, 1), await derive(CAROL, `bob-${name}`, `carol-${name}`, agent, capability)];
+      await system.grant(
+        `root-${name}`,
+        { namespace: resource.namespace, path: resource.path, actions, scope },
+        { to: BOB, constraints: { delegationDepth: 2 } },
+      );
+      const passedOn = [
+        await derive(BOB, `root-${name}`, `bob-${name}`, CAROL, capability, 1),
+        await derive(CAROL, `bob-${name}`, `carol-${name}`, agent, capability),
+      ];
       for (const derived of passedOn) expect(derived.ok).toBe(true);
     }
   });
@@ -295,7 +350,9 @@ describe('a derived grant', () => {
   it('falls with its root, for every turn that is opened after the revocation', async () => {
     expect((await (await system.client(ALICE)).grants.revoke('root-read')).ok).toBe(true);
     expect(answers(await runForCarol('derived-fallen'))).toEqual(['denied delegation_chain_invalid', 'denied no_matching_grant']);
-    const denied = (await recorded('derived-fallen')).filter(({ outcome, operationId }) => outcome === 'denied' && operationId === 'call-1');
+    const denied = (await recorded('derived-fallen')).filter(
+      ({ outcome, operationId }) => outcome === 'denied' && operationId === 'call-1',
+    );
     expect(denied.map(({ type, reason }) => [type, reason])).toEqual([
       ['authorization.checked', 'delegation_chain_invalid'],
       ['tool.invoked', 'delegation_chain_invalid'],
@@ -368,7 +425,9 @@ describe('the catalogue of a turn', () => {
 
   it('holds only what the request names', async () => {
     const agent = await givenAgent('narrowed', NOTES);
-    const answer = await turn(agent, 'narrowed', [{ tool: 'files.search', arguments: { path: ['notes'], query: 'milk' } }, PLAN], { tools: ['files.read'] });
+    const answer = await turn(agent, 'narrowed', [{ tool: 'files.search', arguments: { path: ['notes'], query: 'milk' } }, PLAN], {
+      tools: ['files.read'],
+    });
     expect(answers(answer)).toMatchObject(['denied tool_unavailable', { content: 'Buy milk\nand bread' }]);
     expect(await recordsOfCall('narrowed', 1)).toEqual(NOT_OFFERED);
   });
@@ -381,13 +440,20 @@ describe('the budget of a turn', () => {
   });
 
   it('refuses the calls past maxToolCalls, and goes on', async () => {
-    expect(answers(await turn(agent, 'calls', [PLAN, PLAN, PLAN], { options: { maxToolCalls: 2 } }))).toMatchObject([{}, {}, 'denied tool_call_limit_exceeded']);
+    expect(answers(await turn(agent, 'calls', [PLAN, PLAN, PLAN], { options: { maxToolCalls: 2 } }))).toMatchObject([
+      {},
+      {},
+      'denied tool_call_limit_exceeded',
+    ]);
     expect(await recordsOfCall('calls', 3)).toEqual([['tool.invoked', 'denied', 'tool_call_limit_exceeded', 'envelope', undefined]]);
   });
 
   it('refuses a declared step outside maxSteps without counting a call, and goes on', async () => {
     const ahead = { ...PLAN, step: 3 } as ScriptedCall;
-    expect(answers(await turn(agent, 'step', [ahead, PLAN], { options: { maxSteps: 3, maxToolCalls: 1 } }))).toMatchObject(['denied step_limit_exceeded', {}]);
+    expect(answers(await turn(agent, 'step', [ahead, PLAN], { options: { maxSteps: 3, maxToolCalls: 1 } }))).toMatchObject([
+      'denied step_limit_exceeded',
+      {},
+    ]);
     expect(await recordsOfCall('step', 1)).toEqual([['tool.invoked', 'denied', 'step_limit_exceeded', 'envelope', undefined]]);
   });
 
@@ -396,7 +462,12 @@ describe('the budget of a turn', () => {
     expect(result).toMatchObject({ status: 'failed', error: { code: 'step_limit_exceeded' } });
     const records = await recorded('steps');
     expect(records.filter(({ type }) => type === 'tool.invoked')).toHaveLength(2);
-    expect(records.at(-1)).toMatchObject({ type: 'turn.ended', outcome: 'failed', reason: 'step_limit_exceeded', metadata: { endedBy: 'runtime' } });
+    expect(records.at(-1)).toMatchObject({
+      type: 'turn.ended',
+      outcome: 'failed',
+      reason: 'step_limit_exceeded',
+      metadata: { endedBy: 'runtime' },
+    });
   });
 
   it('cancels a turn at its deadline, wherever it stands', async () => {
@@ -404,13 +475,18 @@ describe('the budget of a turn', () => {
     const { result } = await turn(agent, 'timeout', calls, { options: { timeoutMs: 150 } });
     expect(result).toMatchObject({ status: 'cancelled', error: { code: 'turn_cancelled' } });
     const records = await recorded('timeout');
-    expect(records.filter(({ type }) => type === 'turn.ended').map(({ outcome, reason }) => [outcome, reason])).toEqual([['failed', 'turn_cancelled']]);
+    expect(records.filter(({ type }) => type === 'turn.ended').map(({ outcome, reason }) => [outcome, reason])).toEqual([
+      ['failed', 'turn_cancelled'],
+    ]);
     expect(records.filter(({ type, outcome }) => type === 'tool.invoked' && outcome === 'succeeded').length).toBeLessThan(calls.length);
   });
 
-  it.each([{ maxSteps: 0 }, { maxSteps: 1_001 }, { maxToolCalls: 0 }, { timeoutMs: 0 }, { timeoutMs: 600_001 }])('is refused, never clamped, out of range: %o', async (options) => {
-    await expect(turn(agent, 'out-of-range', [PLAN], { options })).rejects.toThrow('invalid_request');
-  });
+  it.each([{ maxSteps: 0 }, { maxSteps: 1_001 }, { maxToolCalls: 0 }, { timeoutMs: 0 }, { timeoutMs: 600_001 }])(
+    'is refused, never clamped, out of range: %o',
+    async (options) => {
+      await expect(turn(agent, 'out-of-range', [PLAN], { options })).rejects.toThrow('invalid_request');
+    },
+  );
 });
 
 describe('the records', () => {
@@ -429,7 +505,11 @@ describe('the records', () => {
     expect(await queried(BOB)).toBe('no_matching_grant');
     const asked = await waitFor(
       'the record of the refusal',
-      () => [...feed.values()].find(({ type, actor, resource }) => type === 'authorization.checked' && actor.kind === 'human' && actor.userId === 'bob' && resource?.namespace === 'sharedos'),
+      () =>
+        [...feed.values()].find(
+          ({ type, actor, resource }) =>
+            type === 'authorization.checked' && actor.kind === 'human' && actor.userId === 'bob' && resource?.namespace === 'sharedos',
+        ),
       DEADLINE_MS,
     );
     expect(asked).toMatchObject({ outcome: 'denied', reason: 'no_matching_grant', action: 'read', resource: { path: ['audit'] } });

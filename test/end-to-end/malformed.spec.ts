@@ -28,7 +28,8 @@ let looker: NatsConnection;
 const refusals = new Map<number, ProtocolError>();
 let pids: readonly number[];
 
-const pidsNow = (): readonly number[] => Object.values(system.services).flatMap((processes) => processes.filter((one) => one.running()).map(({ pid }) => pid));
+const pidsNow = (): readonly number[] =>
+  Object.values(system.services).flatMap((processes) => processes.filter((one) => one.running()).map(({ pid }) => pid));
 
 beforeAll(async () => {
   system = await startTestSystem();
@@ -42,7 +43,8 @@ beforeAll(async () => {
   looker = await open(system.stack.credentials.service('tool-executor'));
   raw.subscribe(`${principalSubject('turn.refused', NAMESPACE, ALICE)}.>`, {
     callback: (error, message) => {
-      const refused = error === null && message.headers?.get(SCHEMA_HEADER) === TurnRefused.name ? decodeBody(TurnRefused, message.data) : undefined;
+      const refused =
+        error === null && message.headers?.get(SCHEMA_HEADER) === TurnRefused.name ? decodeBody(TurnRefused, message.data) : undefined;
       if (refused?.ok === true) refusals.set(refused.value.sequence, refused.value.error);
     },
   });
@@ -99,7 +101,11 @@ const refusalOf = async (body: string | Uint8Array, schema: string | undefined =
 };
 
 /** Asks a service with a body as it is. */
-const answerTo = async (verb: PrincipalRequestVerb, body: string | Uint8Array, schema: string | undefined = undefined): Promise<{ schema: string | undefined; reply: unknown }> => {
+const answerTo = async (
+  verb: PrincipalRequestVerb,
+  body: string | Uint8Array,
+  schema: string | undefined = undefined,
+): Promise<{ schema: string | undefined; reply: unknown }> => {
   const message = await raw.request(principalSubject(verb, NAMESPACE, ALICE), body, { timeout: 10_000, headers: named(schema) });
   return { schema: message.headers?.get(SCHEMA_HEADER), reply: message.json() };
 };
@@ -133,13 +139,21 @@ describe('a turn request that is none', () => {
     { what: 'an unknown key', spoil: () => withMember(goodTurn(), '"authority":{"kind":"human","userId":"bob"}'), says: 'unknown key' },
     { what: 'a member named twice', spoil: () => withMember(goodTurn(), '"version":"1"'), says: 'twice' },
     { what: 'a member named twice, once with an escape', spoil: () => withMember(goodTurn(), '"\\u0076ersion":"1"'), says: 'twice' },
-    { what: 'a key __proto__', spoil: () => withMember(goodTurn(), '"__proto__":{"owner":{"kind":"human","userId":"bob"}}'), says: '__proto__' },
+    {
+      what: 'a key __proto__',
+      spoil: () => withMember(goodTurn(), '"__proto__":{"owner":{"kind":"human","userId":"bob"}}'),
+      says: '__proto__',
+    },
     { what: 'a key __proto__ deep inside', spoil: () => withMember(goodTurn(), '"metadata":{"a":[{"__proto__":1}]}'), says: '__proto__' },
     { what: '65 levels inside', spoil: () => withMember(goodTurn(), `"metadata":{"deep":${nested(64)}}`), says: 'nested deeper' },
     { what: 'another version', spoil: () => text({ ...goodTurn(), version: '2' }), says: 'version' },
     { what: 'a context of its own', spoil: () => text({ ...goodTurn(), context: {} }), says: 'unknown key' },
     { what: 'no execution id', spoil: () => text({ ...goodTurn(), executionId: undefined }), says: 'executionId' },
-    { what: 'an execution id with half a surrogate pair', spoil: () => text({ ...goodTurn(), executionId: '\ud83e' }), says: 'executionId' },
+    {
+      what: 'an execution id with half a surrogate pair',
+      spoil: () => text({ ...goodTurn(), executionId: '\ud83e' }),
+      says: 'executionId',
+    },
     { what: 'options out of range', spoil: () => text({ ...goodTurn(), options: { maxSteps: 0 } }), says: 'options.maxSteps' },
   ])('is refused as invalid_request and hears which rule it broke: $what', async ({ spoil, says }) => {
     const error = await refusalOf(spoil());
@@ -148,7 +162,10 @@ describe('a turn request that is none', () => {
   });
 
   it('is refused under the schema of another message, however good its body', async () => {
-    expect(await refusalOf(text(goodTurn()), 'turn.cancel/1')).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('turn.request/1') });
+    expect(await refusalOf(text(goodTurn()), 'turn.cancel/1')).toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining('turn.request/1'),
+    });
     expect(await refusalOf(text(goodTurn()), 'turn.request/2')).toMatchObject({ code: 'invalid_request' });
   });
 
@@ -161,7 +178,10 @@ describe('a turn request that is none', () => {
 });
 
 describe('what the SDK hears of a request that was queued and refused', () => {
-  const settled = async (change: (request: ReturnType<typeof goodTurn>) => ReturnType<typeof goodTurn>, principal: typeof ALICE | typeof BOB = ALICE): Promise<Result<unknown, ClientError>> => {
+  const settled = async (
+    change: (request: ReturnType<typeof goodTurn>) => ReturnType<typeof goodTurn>,
+    principal: typeof ALICE | typeof BOB = ALICE,
+  ): Promise<Result<unknown, ClientError>> => {
     const submitted = await (await system.client(principal)).turns.submit(change(goodTurn()), { resultTimeoutMs: DEADLINE_MS });
     if (!submitted.ok) throw new Error(`it was not queued: ${text(submitted.error)}`);
     return submitted.value.result;
@@ -178,7 +198,9 @@ describe('what the SDK hears of a request that was queued and refused', () => {
     { what: 'older than the horizon', at: -8 * 86_400_000 },
     { what: 'from the future', at: 3_600_000 },
   ])('is replay_expired when it is $what', async ({ at }) => {
-    expect(await settled((request) => ({ ...request, requestedAt: timestampOf(Date.now() + at) }))).toMatchObject(refusedWith('replay_expired'));
+    expect(await settled((request) => ({ ...request, requestedAt: timestampOf(Date.now() + at) }))).toMatchObject(
+      refusedWith('replay_expired'),
+    );
   });
 
   it('is replay_conflict when its execution id was used for another request', async () => {
@@ -188,20 +210,31 @@ describe('what the SDK hears of a request that was queued and refused', () => {
   });
 
   it('is request_too_large before anything is sent when it could not be queued', async () => {
-    const submitted = await (await system.client(ALICE)).turns.submit({ ...goodTurn(), metadata: { large: 'x'.repeat(REQUEST_BYTES_MAX) } });
+    const submitted = await (
+      await system.client(ALICE)
+    ).turns.submit({ ...goodTurn(), metadata: { large: 'x'.repeat(REQUEST_BYTES_MAX) } });
     expect(submitted).toMatchObject({ ok: false, error: { kind: 'refused', error: { code: 'request_too_large' } } });
   });
 });
 
-const VERBS = (Object.keys(SUBJECTS) as (keyof typeof SUBJECTS)[]).filter((verb): verb is PrincipalRequestVerb => SUBJECTS[verb].use === 'principal-request');
+const VERBS = (Object.keys(SUBJECTS) as (keyof typeof SUBJECTS)[]).filter(
+  (verb): verb is PrincipalRequestVerb => SUBJECTS[verb].use === 'principal-request',
+);
 
 /** A body that each verb would take. */
 const GOOD: Readonly<Record<string, object>> = {
   'turn.cancel': { executionId: 'nobody' },
   'turn.list': {},
   'turn.get': { executionId: 'nobody' },
-  'grant.issue': { commandId: 'c', grant: { id: 'never', subject: BOB, capabilities: [{ resource: { namespace: 'files', path: [] }, actions: ['read'], scope: 'exact' }] } },
-  'grant.derive': { commandId: 'c', parentGrantId: 'p', grant: { id: 'never', subject: BOB, capabilities: [{ resource: { namespace: 'files', path: [] }, actions: ['read'], scope: 'exact' }] } },
+  'grant.issue': {
+    commandId: 'c',
+    grant: { id: 'never', subject: BOB, capabilities: [{ resource: { namespace: 'files', path: [] }, actions: ['read'], scope: 'exact' }] },
+  },
+  'grant.derive': {
+    commandId: 'c',
+    parentGrantId: 'p',
+    grant: { id: 'never', subject: BOB, capabilities: [{ resource: { namespace: 'files', path: [] }, actions: ['read'], scope: 'exact' }] },
+  },
   'grant.revoke': { commandId: 'c', grantId: 'never' },
   'grant.get': { grantId: 'never' },
   'grant.list': { role: 'issuer' },
@@ -224,22 +257,41 @@ describe('a malformed question', () => {
       withMember(good, `"large":"${'x'.repeat(REQUEST_BYTES_MAX)}"`),
       withMember(good, `"larger":"${'x'.repeat(PAYLOAD_BYTES_MAX / 8)}"`),
     ];
-    const refused = { schema: SUBJECT_BODIES[verb].reply?.name, reply: { ok: false, error: { code: 'invalid_request', retryable: false } } };
+    const refused = {
+      schema: SUBJECT_BODIES[verb].reply?.name,
+      reply: { ok: false, error: { code: 'invalid_request', retryable: false } },
+    };
     for (const body of spoiled) expect(await answerTo(verb, body)).toMatchObject(refused);
     expect(await answerTo(verb, text(good), 'turn.request/1')).toMatchObject(refused);
     expect(await answerTo(verb, text(good), 'nonsense')).toMatchObject(refused);
   });
 
   it.each([
-    { verb: 'grant.issue', body: { commandId: 'other-issuer', grant: { ...(GOOD['grant.issue'] as { grant: object }).grant, issuer: BOB } } },
-    { verb: 'grant.issue', body: { commandId: 'other-owner', grant: { id: 'never', subject: ALICE, capabilities: [{ resource: { namespace: 'files', path: [], owner: BOB }, actions: ['*'], scope: 'descendants' }] } } },
+    {
+      verb: 'grant.issue',
+      body: { commandId: 'other-issuer', grant: { ...(GOOD['grant.issue'] as { grant: object }).grant, issuer: BOB } },
+    },
+    {
+      verb: 'grant.issue',
+      body: {
+        commandId: 'other-owner',
+        grant: {
+          id: 'never',
+          subject: ALICE,
+          capabilities: [{ resource: { namespace: 'files', path: [], owner: BOB }, actions: ['*'], scope: 'descendants' }],
+        },
+      },
+    },
     { verb: 'message.send', body: { ...GOOD['message.send'], sender: BOB } },
   ] as const)('is identity_mismatch when it names another sender, issuer or owner: $verb', async ({ verb, body }) => {
     expect((await answerTo(verb, text(body))).reply).toMatchObject({ ok: false, error: { code: 'identity_mismatch' } });
   });
 
   it('made no grant', async () => {
-    expect((await answerTo('grant.get', text({ grantId: 'never' }))).reply).toMatchObject({ ok: false, error: { code: 'grant_not_found' } });
+    expect((await answerTo('grant.get', text({ grantId: 'never' }))).reply).toMatchObject({
+      ok: false,
+      error: { code: 'grant_not_found' },
+    });
   });
 });
 
@@ -255,7 +307,13 @@ describe('messages', () => {
     return answer.value;
   };
 
-  beforeAll(() => system.grant('alice writes to bob', { namespace: 'sharedos.messaging', path: ['human', 'bob'], actions: ['send'], scope: 'exact' }, { to: ALICE }));
+  beforeAll(() =>
+    system.grant(
+      'alice writes to bob',
+      { namespace: 'sharedos.messaging', path: ['human', 'bob'], actions: ['send'], scope: 'exact' },
+      { to: ALICE },
+    ),
+  );
 
   it('reach the inbox of their recipient, and no other, once however often they are sent', async () => {
     const first = await send({ id: 'once', payload: 'hello' });
@@ -271,7 +329,10 @@ describe('messages', () => {
   });
 
   it('to somebody that no grant names are denied, on record, and are not delivered', async () => {
-    expect(await send({ id: 'denied', payload: 'hello', receiver: { kind: 'human', userId: 'auditor' } })).toMatchObject({ status: 'denied', error: { code: 'no_matching_grant' } });
+    expect(await send({ id: 'denied', payload: 'hello', receiver: { kind: 'human', userId: 'auditor' } })).toMatchObject({
+      status: 'denied',
+      error: { code: 'no_matching_grant' },
+    });
     expect((await inbox(BOB)).map(({ message }) => message.id)).toEqual(['once']);
     const records = await system.records('trace denied', (found) => found.some(({ type }) => type === 'message.sent'));
     expect(records.filter(({ outcome }) => outcome === 'denied').map(({ type, reason }) => [type, reason])).toEqual([
@@ -281,7 +342,10 @@ describe('messages', () => {
   });
 
   it.each(['\ud83e', 'a/b', '..', 'a\u0000'])('to a name that no path can say are invalid_request: %j', async (userId) => {
-    expect(await send({ id: 'unspeakable', payload: 'hello', receiver: { kind: 'human', userId } })).toMatchObject({ kind: 'refused', error: { code: 'invalid_request' } });
+    expect(await send({ id: 'unspeakable', payload: 'hello', receiver: { kind: 'human', userId } })).toMatchObject({
+      kind: 'refused',
+      error: { code: 'invalid_request' },
+    });
   });
 
   it('cannot be taken out of the inbox of another', async () => {

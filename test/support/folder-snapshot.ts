@@ -2,23 +2,33 @@ import { lstat, readFile, readdir, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sha256 } from '@sharedos/contracts';
 
+/** Each path of a folder, from it, with what is there. */
+export type FolderSnapshot = Readonly<Record<string, string>>;
+
 /**
- * Everything below a folder, by path from it: what it is, its size, when it was last changed, and what it holds. Two equal
- * snapshots mean that nothing was made, taken away, renamed, written or even opened for writing in between.
+ * Everything below a folder: what it is, when it was last changed, and what it holds. Two equal snapshots mean that nothing was
+ * made, taken away, renamed or written in between. Links are looked at and never followed: Node's own recursive listing follows
+ * them, and would read the host.
  */
-export const folderSnapshot = async (folder: string): Promise<Readonly<Record<string, string>>> => {
+export const folderSnapshot = async (folder: string): Promise<FolderSnapshot> => {
   const found: Record<string, string> = {};
-  for (const path of (await readdir(folder, { recursive: true })).sort()) {
-    const at = join(folder, path);
-    const { mtimeMs, size, mode } = await lstat(at);
-    const kind = mode & 0o170000;
-    const content = kind === 0o120000 ? await readlink(at) : kind === 0o100000 ? sha256((await readFile(at)).toString('base64')) : '';
-    // A folder's size is the file system's own business.
-    found[path] = [mode.toString(8), kind === 0o100000 ? size : '', mtimeMs, content].join(' ');
+  const waiting = [''];
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    for (const entry of await readdir(join(folder, at), { withFileTypes: true })) {
+      const path = join(at, entry.name);
+      const { mtimeMs, mode } = await lstat(join(folder, path));
+      if (entry.isDirectory()) waiting.push(path);
+      found[path] = [mode.toString(8), mtimeMs, await contentOf(join(folder, path), entry)].join(' ');
+    }
   }
   return found;
 };
 
+const contentOf = async (path: string, entry: { isFile(): boolean; isSymbolicLink(): boolean }): Promise<string> => {
+  if (entry.isSymbolicLink()) return readlink(path);
+  return entry.isFile() ? sha256((await readFile(path)).toString('base64')) : '';
+};
+
 /** Paths that two snapshots do not agree on, sorted. */
-export const changedPaths = (before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>): readonly string[] =>
+export const changedPaths = (before: FolderSnapshot, after: FolderSnapshot): readonly string[] =>
   [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((path) => before[path] !== after[path]).sort();
