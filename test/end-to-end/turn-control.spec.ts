@@ -44,7 +44,7 @@ const append: ScriptedCall = { tool: 'files.append', arguments: { path: ['log', 
 const endless = (executionId: string) => turnOf({ executionId, traceId: `trace-${executionId}`, calls: Array.from({ length: 500 }, () => search) });
 const short = (executionId: string, calls: readonly ScriptedCall[] = [append]) => turnOf({ executionId, traceId: `trace-${executionId}`, calls });
 
-const stateOf = async (executionId: string, client = alice): Promise<TurnState | string> => {
+const stateOf = async (executionId: string, client = alice): Promise<string> => {
   const turn = await client.turns.get(executionId);
   if (turn.ok) return turn.value.summary.state;
   return turn.error.kind === 'refused' ? turn.error.error.code : turn.error.kind;
