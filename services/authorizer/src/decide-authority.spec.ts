@@ -54,6 +54,12 @@ describe('a question of a turn', () => {
     expect(await at(NOON)).toEqual(['no_matching_grant', '2026-01-01T12:00:11.000Z']);
   });
 
+  it('is never decided before the turn was admitted, whatever the clocks say', async () => {
+    const world = await authorizerWorld();
+    const { token } = await world.opened({ context: contextAt('2026-01-01T12:00:10Z') });
+    expect((await world.verdict(token, plainly(), contextAt('2026-01-01T12:00:01Z'))).audit[0]?.at).toBe('2026-01-01T12:00:10.000Z');
+  });
+
   it('carries its record back, for whoever asked to write with what it allows', async () => {
     const world = await authorizerWorld();
     await world.issue('g');

@@ -6,7 +6,7 @@ import {
   type DeliveryResult,
   type EndedRecord,
   InboxMessage,
-  MessageEnvelope,
+  type MessageEnvelope,
   type MessageSend,
   Path,
   PROTOCOL_VERSION,
