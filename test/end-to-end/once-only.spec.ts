@@ -207,7 +207,7 @@ describe('an executor killed with a turn in its hands', () => {
   it('at any moment: at most one effect of each admitted call, none without its admission, and one terminal record', { timeout: 120_000 }, async () => {
     const alice = await system.client(ALICE);
     const random = seeded(SEED);
-    const rounds: { readonly executionId: string; readonly moment: Moment; readonly answer: Promise<ExecutionResult>; readonly next: Promise<ExecutionResult> }[] = [];
+    const rounds: { readonly executionId: string; readonly answer: Promise<ExecutionResult>; readonly next: Promise<ExecutionResult> }[] = [];
     for (const [round, moment] of [...MOMENTS, ...MOMENTS, ...MOMENTS, 'claimed' as const].entries()) {
       await executors.upTo(2);
       const executionId = `killed-${round}`;
@@ -217,20 +217,24 @@ describe('an executor killed with a turn in its hands', () => {
       await waitFor(`${linesBefore} lines of ${executionId}`, () => linesWritten(executionId) >= linesBefore, DEADLINE_MS);
       if (moment !== 'claimed') await stopWhere(`${executionId} to be stopped with its last call ${moment}`, victim, async () => (await momentOf(executionId)) === moment, DEADLINE_MS);
       await victim.kill();
-      rounds.push({ executionId, moment, answer: answerOf(submitted), next: run(writing(`after-${executionId}`, 1)) });
+      rounds.push({ executionId, answer: answerOf(submitted), next: run(writing(`after-${executionId}`, 1)) });
     }
-    for (const { executionId, moment, answer, next } of rounds) {
+    const met: Moment[] = [];
+    // What a stopped process had sent may still arrive, so where each really died is what is on record in the end.
+    const died = new Set<Moment | undefined>();
+    for (const { executionId, answer, next } of rounds) {
       const [result, following] = await Promise.all([answer, next]);
       expect(following).toMatchObject({ status: 'succeeded' });
       expect(result).toMatchObject(interrupted);
       const records = await expectOnce(executionId);
       expect(endsOf(records)).toMatchObject([{ by: 'recovery', result }]);
       expect(await evidence.answers(executionId)).toEqual([result]);
-      // Nothing has moved since the kill.
-      if (moment !== 'claimed') expect(await momentOf(executionId, records.at(-2))).toBe(moment);
+      // One record that it had sent may have arrived after it was stopped. Nothing else has moved since the kill.
+      const stood = await momentOf(executionId, records.at(-2));
+      if (stood !== undefined) met.push(stood);
 
       const { openCalls } = foldExecution(records.slice(0, -1));
-      if (moment !== 'claimed') expect(openCalls).toHaveLength(moment === 'settled' ? 0 : 1);
+      if (moment !== 'claimed') expect(openCalls).toHaveLength(stood === 'settled' ? 0 : 1);
       const audit = await endedAudit(executionId);
       const told = (type: string, outcome: string, reason?: string) =>
         audit.filter((event) => event.type === type && event.outcome === outcome && event.reason === reason).map(({ operationId }) => operationId);
@@ -238,6 +242,7 @@ describe('an executor killed with a turn in its hands', () => {
       expect(told('tool.invoked', 'succeeded')).toEqual(settledOf(records));
       expect(told('turn.ended', 'failed', 'turn_cancelled')).toEqual([executionId]);
     }
+    expect(MOMENTS.filter((moment) => !met.includes(moment))).toEqual([]);
   });
 
   it('after its terminal record and before its answer was stored: the record answers, and nothing runs again', async () => {
@@ -323,6 +328,8 @@ describe('an executor asked to stop', () => {
     const begun = await submit(alice, writing('begun', 40, [search]));
     const leaving = await claimedBy('begun');
     const exit = leaving.stop();
+    // Until it has heard of it, what comes is rightly its own.
+    await waitFor('the executor to know that it stops', () => leaving.output().includes('"stopping"'), DEADLINE_MS);
     const later = await Promise.all(['later-1', 'later-2', 'later-3'].map((id) => submit(alice, writing(id, 1))));
     expect(await exit).toEqual({ code: 0, signal: null });
     expect(await answerOf(begun)).toMatchObject({ status: 'succeeded' });
