@@ -1,11 +1,4 @@
-/** A value that crosses the envelope's border breaks its contract: the caller's request, a plugin, a call, an event, a default. */
-export class ContractError extends Error {
-  override readonly name = 'ContractError';
-
-  constructor(what: string, violation: string) {
-    super(`not a valid ${what}: ${violation}`);
-  }
-}
+export { ContractError } from '@sharedos/kernel';
 
 /** The turn was stopped (deadline, caller, outage or its end): whoever waited in it waits no longer. */
 export class TurnStopped extends Error {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { BigIntStats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { ContractError } from './registry.ts';
+import { ContractError } from '@sharedos/kernel';
 import { checkedPaths } from './checked-paths.ts';
 import { descriptorPaths } from './descriptor-paths.ts';
 import type { Refusable } from './file-refusal.ts';

@@ -18,7 +18,15 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { type AccessContext, type Address, type Json, type JsonObj, type ResourceResult, type ToolResult, instantOf } from '@sharedos/contracts';
+import {
+  type AccessContext,
+  type Address,
+  type Json,
+  type JsonObj,
+  type ResourceResult,
+  type ToolResult,
+  instantOf,
+} from '@sharedos/contracts';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ZodError } from 'zod';
@@ -28,7 +36,7 @@ import { FILE_REFUSALS } from './file-refusal.ts';
 import { type FilesProviderOptions, filesProvider } from './files-provider.ts';
 import { FILES_PLANE, filesTools } from './files-tools.ts';
 import { ownerFolder } from './owner-folder.ts';
-import { ContractError } from './registry.ts';
+import { ContractError } from '@sharedos/kernel';
 
 const AT = '2026-01-01T12:00:00.000Z';
 const SECRET = 'the secret outside';
@@ -74,7 +82,13 @@ const openFiles = (options: Partial<FilesProviderOptions> = {}) => {
   const ask = async (verb: string, path: readonly string[], rest: JsonObj = {}, asking: Asking = {}): Promise<ToolResult> => {
     const tool = tools.get(`files.${verb}`);
     if (tool === undefined) throw new Error(`no tool files.${verb}`);
-    const call = { id: 'call-1', tool: tool.definition.name, arguments: tool.parseArguments({ path, ...rest }), traceId: 't', requestedAt: AT };
+    const call = {
+      id: 'call-1',
+      tool: tool.definition.name,
+      arguments: tool.parseArguments({ path, ...rest }) as JsonObj,
+      traceId: 't',
+      requestedAt: AT,
+    };
     const result = await tool.invoke(contextOf(asking), call, asking.cancel ?? new AbortController().signal);
     if (result.status === 'succeeded') {
       const fits = ajv.compile(tool.definition.outputSchema as object);
@@ -117,7 +131,11 @@ const snapshot = (folder: string): readonly string[] =>
     .map((name) => {
       const at = join(folder, name);
       const stats = lstatSync(at, { bigint: true });
-      const content = stats.isFile() ? createHash('sha256').update(readFileSync(at)).digest('hex') : stats.isSymbolicLink() ? readlinkSync(at) : '';
+      const content = stats.isFile()
+        ? createHash('sha256').update(readFileSync(at)).digest('hex')
+        : stats.isSymbolicLink()
+          ? readlinkSync(at)
+          : '';
       return [name, stats.mode, stats.ino, stats.nlink, stats.mtimeNs, stats.ctimeNs, content].join(' ');
     });
 
@@ -223,7 +241,8 @@ describe.each(KINDS)('files confined by %s', (confinement) => {
     it('says that the files cannot be reached, not that they are empty, when the root is gone', async () => {
       rmSync(root, { recursive: true });
       const { ask } = openFiles({ confinement });
-      for (const [verb, rest] of EVERY) expect(await ask(verb, ['a'], rest)).toMatchObject({ error: { code: 'files_unavailable', retryable: true } });
+      for (const [verb, rest] of EVERY)
+        expect(await ask(verb, ['a'], rest)).toMatchObject({ error: { code: 'files_unavailable', retryable: true } });
       expect(existsSync(root)).toBe(false);
     });
   });
@@ -287,13 +306,18 @@ describe.each(KINDS)('files confined by %s', (confinement) => {
     it('stops at the limit asked for, also inside one file', async () => {
       put('a.txt', 'needle\n'.repeat(5));
       const { ask } = openFiles({ confinement });
-      expect(outputOf(await ask('search', [], { query: 'needle', limit: 2 }))).toMatchObject({ matches: [{ line: 1 }, { line: 2 }], truncated: true });
+      expect(outputOf(await ask('search', [], { query: 'needle', limit: 2 }))).toMatchObject({
+        matches: [{ line: 1 }, { line: 2 }],
+        truncated: true,
+      });
       expect(outputOf(await ask('search', [], { query: 'needle', limit: 5 }))).toMatchObject({ truncated: false });
     });
 
     it('shows a long line around its hit, and halves no pair', async () => {
       put('long', `${'🙂'.repeat(1_001)}needle${'🙂'.repeat(1_000)}`);
-      const [match] = outputOf<{ matches: { text: string }[] }>(await openFiles({ confinement }).ask('search', [], { query: 'needle' })).matches;
+      const [match] = outputOf<{ matches: { text: string }[] }>(
+        await openFiles({ confinement }).ask('search', [], { query: 'needle' }),
+      ).matches;
       expect(match?.text).toContain('needle');
       expect(match?.text.length).toBeLessThanOrEqual(512);
       expect(match?.text.isWellFormed()).toBe(true);
@@ -330,7 +354,9 @@ describe.each(KINDS)('files confined by %s', (confinement) => {
       const { ask } = openFiles({ confinement });
       const { version } = outputOf(await ask('create', ['log'], { content: '' }));
       const outcomes = await Promise.all(
-        Array.from({ length: 20 }, (_, index) => ask('append', ['log'], { content: `line ${index}\n`, expectedVersion: version as string })),
+        Array.from({ length: 20 }, (_, index) =>
+          ask('append', ['log'], { content: `line ${index}\n`, expectedVersion: version as string }),
+        ),
       );
       expect(outcomes.filter((outcome) => outcome.status === 'succeeded')).toHaveLength(1);
       expect(readFileSync(join(folderOf(), 'log'), 'utf8')).toMatch(/^line \d+\n$/);
@@ -387,7 +413,8 @@ describe.each(KINDS)('files confined by %s', (confinement) => {
       put('a.txt', 'ab');
       const { ask } = openFiles({ confinement });
       const before = snapshot(root);
-      for (const [verb, rest] of EVERY) expect(codeOf(await ask(verb, ['a.txt'], rest, { cancel: AbortSignal.abort() }))).toBe('operation_cancelled');
+      for (const [verb, rest] of EVERY)
+        expect(codeOf(await ask(verb, ['a.txt'], rest, { cancel: AbortSignal.abort() }))).toBe('operation_cancelled');
       expect(snapshot(root)).toEqual(before);
       const controller = new AbortController();
       const first = ask('append', ['a.txt'], { content: 'c' });
@@ -460,18 +487,35 @@ describe.each(KINDS)('files confined by %s', (confinement) => {
       expect(snapshot(base)).toEqual(before);
     });
 
-    it.each(['...', '..a', '%2e%2e', '%2e%2e%2foutside', '~', '~root', 'C:', 'CON', 'nul.txt', 'a:stream', '🙂', '*', '>', '?', '$HOME', '-rf', 'x'.repeat(255), '\u2215', '\u200b'])(
-      'that only looks like one (%j) is an ordinary name',
-      async (name) => {
-        const before = snapshot(outside);
-        const { ask } = openFiles({ confinement });
-        expect(codeOf(await ask('create', [name, name], { content: name }))).toBe('succeeded');
-        expect(outputOf(await ask('read', [name, name]))).toMatchObject({ content: name });
-        expect(outputOf(await ask('list', []))).toMatchObject({ entries: [{ name, type: 'directory' }] });
-        expect(readdirSync(folderOf())).toEqual([name]);
-        expect(snapshot(outside)).toEqual(before);
-      },
-    );
+    it.each([
+      '...',
+      '..a',
+      '%2e%2e',
+      '%2e%2e%2foutside',
+      '~',
+      '~root',
+      'C:',
+      'CON',
+      'nul.txt',
+      'a:stream',
+      '🙂',
+      '*',
+      '>',
+      '?',
+      '$HOME',
+      '-rf',
+      'x'.repeat(255),
+      '\u2215',
+      '\u200b',
+    ])('that only looks like one (%j) is an ordinary name', async (name) => {
+      const before = snapshot(outside);
+      const { ask } = openFiles({ confinement });
+      expect(codeOf(await ask('create', [name, name], { content: name }))).toBe('succeeded');
+      expect(outputOf(await ask('read', [name, name]))).toMatchObject({ content: name });
+      expect(outputOf(await ask('list', []))).toMatchObject({ entries: [{ name, type: 'directory' }] });
+      expect(readdirSync(folderOf())).toEqual([name]);
+      expect(snapshot(outside)).toEqual(before);
+    });
 
     it('of 64 segments is taken', async () => {
       const path = Array.from({ length: 64 }, (_, index) => `${index}`.padEnd(40, 'x'));
@@ -539,7 +583,26 @@ describe.each(KINDS)('files confined by %s', (confinement) => {
   });
 
   it('keeps every owner, kind and namespace apart, whatever they are called', async () => {
-    const ids = ['a', 'a.b', 'a.b.c', '..', '../x', '.', '/', '*', '>', 'a b', 'A', '🙂', '~YQ', 'x'.repeat(129), 'x'.repeat(250), 'x'.repeat(251), '\0', '€'.repeat(256)];
+    const ids = [
+      'a',
+      'a.b',
+      'a.b.c',
+      '..',
+      '../x',
+      '.',
+      '/',
+      '*',
+      '>',
+      'a b',
+      'A',
+      '🙂',
+      '~YQ',
+      'x'.repeat(129),
+      'x'.repeat(250),
+      'x'.repeat(251),
+      '\0',
+      '€'.repeat(256),
+    ];
     const places: Asking[] = ids.flatMap((id) => [
       { owner: { kind: 'human', userId: id } as const, namespaceId: 'north' },
       { owner: { kind: 'agent', agentId: id } as const, namespaceId: 'north' },
@@ -586,7 +649,8 @@ describe.each(KINDS)('files confined by %s', (confinement) => {
     symlinkSync(outside, join(folderOf(), 'link'));
     const { ask } = openFiles({ confinement });
     const round = async (): Promise<void> => {
-      for (const [verb, rest] of EVERY) for (const path of [['a', 'b', 'c.txt'], ['a'], ['none'], ['link'], ['link', 'x']]) await ask(verb, path, rest);
+      for (const [verb, rest] of EVERY)
+        for (const path of [['a', 'b', 'c.txt'], ['a'], ['none'], ['link'], ['link', 'x']]) await ask(verb, path, rest);
     };
     await round();
     const before = readdirSync('/proc/self/fd').length;
@@ -637,7 +701,13 @@ const FILE_SWAPPER = swapper(
 
 describe.runIf(process.platform === 'linux')('something swapped for a link while it is used', () => {
   /** Runs rounds of calls against the swapping, until both sides of the race were met: one that was never run proves nothing. */
-  const racing = async (swapping: string, rounds: number, target: string, elsewhere: string, call: (round: number) => Promise<readonly ToolResult[]>): Promise<void> => {
+  const racing = async (
+    swapping: string,
+    rounds: number,
+    target: string,
+    elsewhere: string,
+    call: (round: number) => Promise<readonly ToolResult[]>,
+  ): Promise<void> => {
     const before = snapshot(outside);
     const stop = new SharedArrayBuffer(4);
     const parked = `${folderOf()}.parked`;
@@ -713,8 +783,9 @@ describe('opening a files provider', () => {
 });
 
 describe('a name on Windows', () => {
-  it.each(['C:', 'a:stream', 'CON', 'nul.txt', 'com1', 'a.', 'PROGRA~1', '*', '>', '"', '|'])('%j is refused, because it would be another', (name) =>
-    expect(isFileName(name, 'win32')).toBe(false),
+  it.each(['C:', 'a:stream', 'CON', 'nul.txt', 'com1', 'a.', 'PROGRA~1', '*', '>', '"', '|'])(
+    '%j is refused, because it would be another',
+    (name) => expect(isFileName(name, 'win32')).toBe(false),
   );
   it.each(['a.txt', 'console', 'é', '🙂', '..a'])('%j is itself', (name) => expect(isFileName(name, 'win32')).toBe(true));
 });

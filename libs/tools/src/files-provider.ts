@@ -2,16 +2,7 @@ import { type BigIntStats, constants } from 'node:fs';
 import { lstat, mkdir, open, unlink } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
-import {
-  Path,
-  err,
-  ok,
-  timestampOf,
-  type Instant,
-  type Json,
-  type ResourceOperation,
-  type ResourceResult,
-} from '@sharedos/contracts';
+import { Path, err, ok, timestampOf, type Instant, type Json, type ResourceOperation, type ResourceResult } from '@sharedos/contracts';
 import { type ConfinementKind, type Folder, confinementOf } from './confinement.ts';
 import { appendBytes, bytesOf, readBytes, textOf, versionOf } from './file-content.ts';
 import { FileLocks } from './file-locks.ts';
@@ -31,8 +22,8 @@ import { type SearchBounds, searchBelow } from './files-search.ts';
 import { FILES_NAMESPACE } from './files-tools.ts';
 import { namesIn } from './folder-names.ts';
 import { ownerFolder } from './owner-folder.ts';
-import { ContractError } from './registry.ts';
-import type { ResourceProvider } from './tool-handler.ts';
+import { ContractError } from '@sharedos/kernel';
+import type { ResourceProvider } from '@sharedos/kernel';
 
 export interface FilesProviderOptions {
   /** Absolute path of an existing folder of the host; all owners' files are below it. Nobody else should be able to write there. */
@@ -123,7 +114,11 @@ export const filesProvider = (options: FilesProviderOptions): ResourceProvider =
     return made.ok || made.error === 'file_exists' ? confinement.confirm(parent) : made;
   };
 
-  const withFile = <T>(place: Place, flags: number, use: (file: FileHandle, stats: BigIntStats) => Promise<Refusable<T>>): Promise<Refusable<T>> =>
+  const withFile = <T>(
+    place: Place,
+    flags: number,
+    use: (file: FileHandle, stats: BigIntStats) => Promise<Refusable<T>>,
+  ): Promise<Refusable<T>> =>
     inParent(place, false, async (parent) => {
       const file = await confinement.file(parent, place.name, flags);
       if (!file.ok) return file;
@@ -331,7 +326,8 @@ const placeOf = ({ context, resource }: ResourceOperation): Refusable<Place> => 
 };
 
 /** Nothing was ever written for this owner, which reads as an empty root, not as a missing one. */
-const isUnwritten = (place: Place, outcome: Refusable<unknown>): boolean => place.isRoot && !outcome.ok && outcome.error === 'file_not_found';
+const isUnwritten = (place: Place, outcome: Refusable<unknown>): boolean =>
+  place.isRoot && !outcome.ok && outcome.error === 'file_not_found';
 
 const writable = (place: Place, input: { readonly content: Json; readonly metadata?: unknown }): Refusable<Buffer> => {
   if (place.isRoot) return err('not_a_file');

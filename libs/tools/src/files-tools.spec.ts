@@ -2,8 +2,8 @@ import { type AccessContext, type JsonObj, type ResourceOperation, RESULT_BYTES_
 import { describe, expect, it } from 'vitest';
 import { ZodError } from 'zod';
 import { filesTools } from './files-tools.ts';
-import { ContractError, ToolRegistry } from './registry.ts';
-import type { ResourceProvider, ToolHandler } from './tool-handler.ts';
+import { ContractError, ToolRegistry } from '@sharedos/kernel';
+import type { ResourceProvider, ToolHandler } from '@sharedos/kernel';
 
 const AT = '2026-01-01T12:00:00.000Z';
 const context: AccessContext = {
@@ -46,7 +46,7 @@ const toolOf = (provider: ResourceProvider, name: string): ToolHandler => {
 const callOf = (tool: ToolHandler, raw: JsonObj): ToolCall => ({
   id: 'call-1',
   tool: tool.definition.name,
-  arguments: tool.parseArguments(raw),
+  arguments: tool.parseArguments(raw) as JsonObj,
   traceId: 'trace-1',
   requestedAt: AT,
 });
@@ -54,7 +54,14 @@ const silent = recording(succeeded(null)).provider;
 
 describe('the files tools', () => {
   it('are the six of the table, each with its action as ceiling at the root and no owner', () => {
-    const rows = filesTools(silent).map(({ definition: d }) => [d.name, d.requiredCapability, d.readWrite, d.annotations, d.namespace, d.source]);
+    const rows = filesTools(silent).map(({ definition: d }) => [
+      d.name,
+      d.requiredCapability,
+      d.readWrite,
+      d.annotations,
+      d.namespace,
+      d.source,
+    ]);
     const ceiling = (action: string) => ({ resource: { namespace: 'files', path: [] }, action });
     expect(rows).toEqual([
       ['files.list', ceiling('list'), 'read', { readOnly: true }, 'files', 'sharedos'],
@@ -69,7 +76,7 @@ describe('the files tools', () => {
   it('register, each with closed input and output schemas', () => {
     const registry = new ToolRegistry();
     for (const tool of filesTools(silent)) registry.register(tool);
-    for (const { definition } of registry.list()) {
+    for (const { definition } of registry.handlers()) {
       expect(definition.inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
       expect(definition.outputSchema).toMatchObject({ type: 'object', additionalProperties: false });
     }
@@ -112,7 +119,9 @@ describe('the files tools', () => {
 
   it('take a version of 256 code points, however many code units', () => {
     const expectedVersion = '🙂'.repeat(256);
-    expect(toolOf(silent, 'files.append').parseArguments({ path: ['a'], content: null, expectedVersion })).toMatchObject({ expectedVersion });
+    expect(toolOf(silent, 'files.append').parseArguments({ path: ['a'], content: null, expectedVersion })).toMatchObject({
+      expectedVersion,
+    });
   });
 });
 
@@ -187,7 +196,10 @@ describe('a call of a files tool', () => {
     ['no status', { operationId: 'call-1', completedAt: AT, output: {} }],
     ['success without output', { operationId: 'call-1', completedAt: AT, status: 'succeeded' }],
     ['failure without an error', { operationId: 'call-1', completedAt: AT, status: 'failed' }],
-    ['an unknown key', { operationId: 'call-1', completedAt: AT, status: 'succeeded', output: { entries: [], truncated: false }, host: '/srv' }],
+    [
+      'an unknown key',
+      { operationId: 'call-1', completedAt: AT, status: 'succeeded', output: { entries: [], truncated: false }, host: '/srv' },
+    ],
     ['an output that is not JSON', { operationId: 'call-1', completedAt: AT, status: 'succeeded', output: { entries: new Map() } }],
     ['an output other than the published one', { operationId: 'call-1', completedAt: AT, status: 'succeeded', output: { files: [] } }],
     ['a time that is none', { operationId: 'call-1', completedAt: 'now', status: 'succeeded', output: { entries: [], truncated: false } }],

@@ -13,7 +13,7 @@ import {
   FilesWriteOutput,
 } from './files-schemas.ts';
 import { type ResourcePlane, resourceTools } from './resource-tool.ts';
-import type { ResourceProvider, ToolHandler } from './tool-handler.ts';
+import type { ResourceProvider, ToolHandler } from '@sharedos/kernel';
 
 export const FILES_NAMESPACE = 'files';
 
@@ -75,4 +75,5 @@ export const FILES_PLANE: ResourcePlane = {
  *
  * @throws ContractError for a provider of another namespace.
  */
-export const filesTools = (provider: ResourceProvider, now?: () => Instant): readonly ToolHandler[] => resourceTools(FILES_PLANE, provider, now);
+export const filesTools = (provider: ResourceProvider, now?: () => Instant): readonly ToolHandler[] =>
+  resourceTools(FILES_PLANE, provider, now);

@@ -1,5 +1,5 @@
-export * from './tool-handler.ts';
-export * from './registry.ts';
+// What a tool is, and the registry, belong to the rules; whoever has tools gets them here too.
+export { ContractError, DuplicateRegistrationError, type ResourceProvider, type ToolHandler, ToolRegistry } from '@sharedos/kernel';
 export * from './resource-tool.ts';
 export * from './files-schemas.ts';
 export * from './files-tools.ts';

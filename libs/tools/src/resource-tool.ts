@@ -12,8 +12,8 @@ import {
   type ToolResult,
 } from '@sharedos/contracts';
 import { z } from 'zod';
-import { ContractError } from './registry.ts';
-import type { ResourceProvider, ToolHandler } from './tool-handler.ts';
+import { ContractError } from '@sharedos/kernel';
+import type { ResourceProvider, ToolHandler } from '@sharedos/kernel';
 
 /** One tool over a plane of resources: a row of the plane's table. */
 export interface ResourceToolRow {

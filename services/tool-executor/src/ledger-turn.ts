@@ -134,7 +134,7 @@ export class LedgerTurn implements TurnKernel {
 
   async #discover(context: AccessContext) {
     const { enabledToolNamespaces } = context;
-    const registered = this.#ports.registry.list().map(({ definition }) => definition);
+    const registered = this.#ports.registry.definitions();
     const enabled = registered.filter(({ namespace }) => enabledToolNamespaces.includes(namespace));
     const mark = this.#records.mark(context);
     const authorityHash = this.#lease.authorityHash;

@@ -7,11 +7,10 @@ import {
   type Verdict,
   hashOf,
 } from '@sharedos/contracts';
-import { authorizationChecked, toolInvoked } from '@sharedos/kernel';
+import { authorizationChecked, readCall, toolInvoked } from '@sharedos/kernel';
 import { TurnLost } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import type { ToolHandler, ToolRegistry } from '@sharedos/tools';
-import { readCall } from './call-requirement.ts';
 import type { TurnLease } from './turn-lease.ts';
 import type { TurnRecords } from './turn-records.ts';
 import { USE_NOT_CLAIMED } from './unclaimed-use.ts';

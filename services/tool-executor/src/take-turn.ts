@@ -117,7 +117,7 @@ const runClaimed = async (
     validForMs: limits.timeoutMs + ports.defaults.drainGraceMs,
   });
   const wanted = request.tools;
-  const tools = ports.registry.list().map(({ definition }) => definition);
+  const tools = [...ports.registry.definitions()];
   ports.running.begin({ turnId, cancel: () => cancel.abort() });
   try {
     const result = await ports.envelope.run(

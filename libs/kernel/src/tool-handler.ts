@@ -6,18 +6,18 @@ import type { AccessContext, CapabilityRequirement, JsonObj, ToolCall, ToolDefin
  */
 export interface ToolHandler {
   readonly definition: ToolDefinition;
-  /** Reads the raw arguments; what it returns is what is decided on and used. A throw is `invalid_tool_arguments`. */
-  parseArguments(raw: JsonObj): JsonObj;
+  /** Reads the raw arguments; what it returns is what is decided on and used. A throw, or no JSON object, is `invalid_tool_arguments`. */
+  parseArguments(raw: JsonObj): unknown;
   /** What exactly this call needs. Absent: the declared capability. A throw is `tool_requirement_resolution_failed`. */
   resolveRequirement?(context: AccessContext, call: ToolCall): CapabilityRequirement;
   invoke(context: AccessContext, call: ToolCall, cancel: AbortSignal): Promise<ToolResult>;
 }
 
-/** A plane of resources, reached only after authority was decided. @see spec/tools.md §3 */
-export interface ResourceProvider {
-  readonly namespace: string;
-  invoke(
-    operation: import('@sharedos/contracts').ResourceOperation,
-    cancel: AbortSignal,
-  ): Promise<import('@sharedos/contracts').ResourceResult>;
+/**
+ * Supplies the tools of exactly one context, such as those of a user's own MCP servers. Asked once a turn, with the context of
+ * the first operation that needs a catalogue; what it answers holds for the whole turn.
+ */
+export interface ContextToolProvider {
+  readonly id: string;
+  listTools(context: AccessContext, cancel: AbortSignal): Promise<readonly ToolHandler[]>;
 }

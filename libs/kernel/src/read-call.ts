@@ -1,5 +1,6 @@
 import { type AccessContext, CapabilityRequirement, type ExactRequirement, JsonObj, type ToolCall } from '@sharedos/contracts';
-import type { ToolHandler } from '@sharedos/tools';
+import { sealed } from './contract-value.ts';
+import type { ToolHandler } from './tool-handler.ts';
 
 /** One call, read: what is decided on, and the frozen call that the handler gets if it may run. */
 export interface ReadCall {
@@ -10,15 +11,15 @@ export interface ReadCall {
 }
 
 /**
- * Parses the arguments and makes the exact requirement of them, before anything is asked. A failure is told to the caller only
- * if it may discover the tool, so it is carried to the decision and not answered here.
+ * Parses the arguments and makes the exact requirement of them. A failure is told to the caller only if it may discover the
+ * tool, so it goes to the decision and is not answered here.
  *
  * @see spec/turns.md §9, rows 7 and 8
  */
 export const readCall = (handler: ToolHandler, context: AccessContext, given: ToolCall): ReadCall => {
   let call = given;
   try {
-    call = deepFrozen({ ...given, arguments: JsonObj.parse(handler.parseArguments(given.arguments)) });
+    call = sealed({ ...given, arguments: structuredClone(JsonObj.parse(handler.parseArguments(given.arguments))) });
   } catch (thrown) {
     return { exact: { failure: 'invalid_tool_arguments' }, call, thrown };
   }
@@ -28,10 +29,4 @@ export const readCall = (handler: ToolHandler, context: AccessContext, given: To
   } catch (thrown) {
     return { exact: { failure: 'tool_requirement_resolution_failed' }, call, thrown };
   }
-};
-
-const deepFrozen = <T>(value: T): T => {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
-  for (const member of Object.values(value)) deepFrozen(member);
-  return Object.freeze(value);
 };

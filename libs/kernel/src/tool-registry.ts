@@ -1,25 +1,7 @@
-import { ToolDefinition, byCodeUnit, describeIssues } from '@sharedos/contracts';
+import { ToolDefinition, type ToolNamespaceCatalog, byCodeUnit, describeIssues } from '@sharedos/contracts';
+import { ContractError, DuplicateRegistrationError } from './contract-errors.ts';
+import { sealed } from './contract-value.ts';
 import type { ToolHandler } from './tool-handler.ts';
-
-/** A value handed to us by a host does not satisfy its contract. `code` is stable; the message names fields, never their values. */
-export class ContractError extends Error {
-  override readonly name = 'ContractError';
-  readonly code = 'contract_error';
-}
-
-/** A host registered the same thing twice. */
-export class DuplicateRegistrationError extends Error {
-  override readonly name = 'DuplicateRegistrationError';
-  readonly code = 'duplicate_registration';
-  readonly kind: 'tool';
-  readonly identifier: string;
-
-  constructor(kind: 'tool', identifier: string) {
-    super(`a ${kind} named ${identifier} is already registered`);
-    this.kind = kind;
-    this.identifier = identifier;
-  }
-}
 
 /**
  * The tools that exist, at most one per name. Registered is not permitted: a tool is usable only if its namespace is on and a
@@ -37,7 +19,7 @@ export class ToolRegistry {
    * @throws ContractError when the definition is invalid or a function is missing; DuplicateRegistrationError when the name is taken.
    */
   register(handler: ToolHandler): void {
-    const entry = frozenCopy(handler);
+    const entry = frozenHandler(handler);
     const { name } = entry.definition;
     if (this.#handlers.has(name)) throw new DuplicateRegistrationError('tool', name);
     this.#handlers.set(name, entry);
@@ -48,10 +30,19 @@ export class ToolRegistry {
     return this.#handlers.get(name);
   }
 
+  has(name: string): boolean {
+    return this.#handlers.has(name);
+  }
+
   /** All tools, sorted by name in code-unit order. */
-  list(): readonly ToolHandler[] {
+  handlers(): readonly ToolHandler[] {
     this.#sorted ??= Object.freeze([...this.#handlers.values()].sort((a, b) => byCodeUnit(a.definition.name, b.definition.name)));
     return this.#sorted;
+  }
+
+  /** The definitions of all tools, in the same order. */
+  definitions(): readonly ToolDefinition[] {
+    return this.handlers().map(({ definition }) => definition);
   }
 
   /** A registry with the same tools. Extending it leaves this one as it is, so one context's tools never reach another's. */
@@ -60,9 +51,24 @@ export class ToolRegistry {
     for (const [name, handler] of this.#handlers) copy.#handlers.set(name, handler);
     return copy;
   }
+
+  /** The families of tools and how many are in each, for the management plane. Enabled names without a tool are not shown. */
+  namespaceCatalog(enabledToolNamespaces: readonly string[]): ToolNamespaceCatalog {
+    const families = Map.groupBy(this.definitions(), ({ namespace }) => namespace);
+    const namespaces = [...families]
+      .sort(([a], [b]) => byCodeUnit(a, b))
+      .map(([namespace, tools]) => ({
+        namespace,
+        sources: [...new Set(tools.map(({ source }) => source))].sort(byCodeUnit),
+        toolCount: tools.length,
+        enabled: enabledToolNamespaces.includes(namespace),
+      }));
+    const enabled = namespaces.filter((family) => family.enabled).length;
+    return { namespaces, summary: { total: namespaces.length, enabled, disabled: namespaces.length - enabled } };
+  }
 }
 
-const frozenCopy = (handler: ToolHandler): ToolHandler => {
+const frozenHandler = (handler: ToolHandler): ToolHandler => {
   const parsed = ToolDefinition.safeParse(handler.definition);
   if (!parsed.success) throw new ContractError(`not a tool definition: ${describeIssues(parsed.error)}`);
   if (typeof handler.parseArguments !== 'function' || typeof handler.invoke !== 'function') {
@@ -73,15 +79,9 @@ const frozenCopy = (handler: ToolHandler): ToolHandler => {
   }
   // The functions are taken now and bound, so a handler whose methods are swapped later still runs what was registered.
   return Object.freeze({
-    definition: deepFreeze(structuredClone(parsed.data)),
+    definition: sealed(structuredClone(parsed.data)),
     parseArguments: handler.parseArguments.bind(handler),
     invoke: handler.invoke.bind(handler),
     ...(handler.resolveRequirement === undefined ? {} : { resolveRequirement: handler.resolveRequirement.bind(handler) }),
   });
-};
-
-const deepFreeze = <T>(value: T): T => {
-  if (typeof value !== 'object' || value === null) return value;
-  for (const member of Object.values(value)) deepFreeze(member);
-  return Object.freeze(value);
 };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ContractError, DuplicateRegistrationError, ToolRegistry } from './registry.ts';
+import { ContractError, DuplicateRegistrationError } from './contract-errors.ts';
 import type { ToolHandler } from './tool-handler.ts';
+import { ToolRegistry } from './tool-registry.ts';
 
 const handler = (name: string): ToolHandler => ({
   definition: {
@@ -14,7 +15,13 @@ const handler = (name: string): ToolHandler => ({
     annotations: { readOnly: true },
   },
   parseArguments: (raw) => raw,
-  invoke: async (_context, call) => ({ callId: call.id, tool: call.tool, status: 'succeeded', output: 'hello', completedAt: call.requestedAt }),
+  invoke: async (_context, call) => ({
+    callId: call.id,
+    tool: call.tool,
+    status: 'succeeded',
+    output: 'hello',
+    completedAt: call.requestedAt,
+  }),
 });
 
 const changed = (change: object): ToolHandler => {
@@ -35,9 +42,9 @@ describe('registering a tool', () => {
   it('lists by name in code-unit order, whatever the order of registration', () => {
     const registry = new ToolRegistry();
     for (const name of ['b', 'a_b', 'a', 'a-b', 'B', 'a.b']) registry.register(handler(name));
-    expect(registry.list().map((tool) => tool.definition.name)).toEqual(['B', 'a', 'a-b', 'a.b', 'a_b', 'b']);
+    expect(registry.handlers().map((tool) => tool.definition.name)).toEqual(['B', 'a', 'a-b', 'a.b', 'a_b', 'b']);
     registry.register(handler('A'));
-    expect(registry.list()[0]?.definition.name).toBe('A');
+    expect(registry.handlers()[0]?.definition.name).toBe('A');
   });
 
   it.each([
@@ -50,11 +57,14 @@ describe('registering a tool', () => {
     ['a read tool that is destructive', { annotations: { destructive: true } }],
     ['a write tool that is read-only', { readWrite: 'write' }],
     ['a schema that is not JSON', { inputSchema: { type: () => 'object' } }],
-    ['a requirement with a traversal segment', { requiredCapability: { resource: { namespace: 'greetings', path: ['..'] }, action: 'greet' } }],
+    [
+      'a requirement with a traversal segment',
+      { requiredCapability: { resource: { namespace: 'greetings', path: ['..'] }, action: 'greet' } },
+    ],
   ])('is refused for %s', (_title, change) => {
     const registry = new ToolRegistry();
     expect(() => registry.register(changed(change))).toThrow(ContractError);
-    expect(registry.list()).toEqual([]);
+    expect(registry.handlers()).toEqual([]);
   });
 
   it('is refused without a parser or an effect', () => {
@@ -62,7 +72,9 @@ describe('registering a tool', () => {
     for (const missing of ['parseArguments', 'invoke']) {
       expect(() => registry.register({ ...handler('greet.one'), [missing]: undefined } as unknown as ToolHandler)).toThrow(ContractError);
     }
-    expect(() => registry.register({ ...handler('greet.one'), resolveRequirement: 'greet' } as unknown as ToolHandler)).toThrow(ContractError);
+    expect(() => registry.register({ ...handler('greet.one'), resolveRequirement: 'greet' } as unknown as ToolHandler)).toThrow(
+      ContractError,
+    );
   });
 
   it('is refused the second time, and the first stays', () => {
@@ -101,7 +113,7 @@ describe('registering a tool', () => {
     expect(() => Object.assign(definition.requiredCapability.resource, { namespace: 'other' })).toThrow(TypeError);
     expect(() => Object.assign(definition.inputSchema['properties'] as object, { more: 1 })).toThrow(TypeError);
     expect(() => Object.assign(registry.get('greet.one') as object, { invoke: undefined })).toThrow(TypeError);
-    expect(() => (registry.list() as ToolHandler[]).pop()).toThrow(TypeError);
+    expect(() => (registry.handlers() as ToolHandler[]).pop()).toThrow(TypeError);
   });
 
   it('keeps `this` of a handler that is an object with state', async () => {
@@ -125,8 +137,8 @@ describe('registering a tool', () => {
     registry.register(handler('greet.one'));
     const copy = registry.copy();
     copy.register(handler('greet.two'));
-    expect(registry.list()).toHaveLength(1);
-    expect(copy.list()).toHaveLength(2);
+    expect(registry.handlers()).toHaveLength(1);
+    expect(copy.handlers()).toHaveLength(2);
     expect(() => copy.register(handler('greet.one'))).toThrow(DuplicateRegistrationError);
   });
 });
