@@ -32,8 +32,8 @@ export const executorsOf = (stack: LocalStack): Executors => {
 };
 
 /**
- * Stops a process again and again, each time somewhere else, until `met` is true of what stands then. It is left stopped: what
- * was seen is still so.
+ * Stops a process again and again, each time somewhere else, until `met` is true of what stands then, and left stopped there.
+ * Only what it had sent before may still arrive.
  */
 export const stopWhere = async (what: string, victim: ServiceProcess, met: () => Promise<boolean>, deadlineMs: number): Promise<void> =>
   void (await waitFor(
