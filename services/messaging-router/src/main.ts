@@ -3,6 +3,7 @@ import { AuthorityClient, runService, serveRoutes, storeAudit } from '@sharedos/
 import { jetStreamLedger } from '@sharedos/ledger';
 import { composeMessagingRouter } from './compose.ts';
 import { routerSettings } from './config.ts';
+import { inboxHolds } from './inbox-holds.ts';
 
 const REQUESTS_AT_ONCE = 256;
 
@@ -12,6 +13,7 @@ await runService('messaging-router', routerSettings, async (settings, { bus, ins
     bus,
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
     ledger,
+    inboxHolds: inboxHolds(bus),
     audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
     clock,
     ids: randomUUID,

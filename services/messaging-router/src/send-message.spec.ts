@@ -49,6 +49,8 @@ const routerWorld = (options: { readonly through?: (ledger: Ledger) => Ledger } 
     /** Subjects of inboxes that got a message. */
     delivered,
     distrusted,
+    /** Whether a look into the inbox finds the message. */
+    holds: false,
     /** Records written without a place in the ledger. */
     told,
     operations,
@@ -105,6 +107,7 @@ const routerWorld = (options: { readonly through?: (ledger: Ledger) => Ledger } 
     bus: bus as Ports['bus'],
     authority: authority as Ports['authority'],
     ledger,
+    inboxHolds: async () => world.holds,
     audit: async (event) => {
       told.push(event);
       return ok(undefined);
@@ -175,12 +178,31 @@ describe('sending a message', () => {
 
   it.each([
     ['full', { kind: 'full' }, 'failed inbox_full'],
-    ['silent', { kind: 'unavailable', reason: 'away' }, 'failed message_delivery_failed'],
+    ['not taking what is so large', { kind: 'too_large' }, 'failed message_delivery_failed'],
   ] as const)('has failed when the inbox is %s', async (_, error, status) => {
     const world = routerWorld();
     world.inbox = () => ({ ok: false, error });
     expect(statusOf(await world.send())).toBe(status);
     expect((await world.audit()).at(-1)).toEqual(['message.sent', 'failed', status.slice('failed '.length)]);
+  });
+
+  it('is accepted when the inbox did not answer and has it all the same', async () => {
+    const world = routerWorld();
+    world.inbox = () => unavailable('the acknowledgement was lost');
+    world.holds = true;
+    expect(statusOf(await world.send())).toBe('accepted');
+    expect((await world.audit()).at(-1)).toEqual(['message.sent', 'succeeded']);
+  });
+
+  it('is of unknown fate when the inbox does not answer: not told as failed, and never delivered a second time', async () => {
+    const world = routerWorld();
+    world.inbox = () => unavailable('away');
+    expect(await world.send()).toMatchObject({ ok: false, error: { code: 'delivery_unknown', retryable: true } });
+    expect((await world.records()).map(({ type }) => type)).toEqual(['claimed', 'admitted']);
+    expect(statusOf(await world.send())).toBe('failed replay_pending');
+    world.clock.advance(61_000);
+    expect(statusOf(await world.send())).toBe('failed replay_interrupted');
+    expect(world.delivered).toEqual([]);
   });
 
   it('is not delivered when it cannot be recorded before', async () => {

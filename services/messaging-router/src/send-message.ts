@@ -171,15 +171,22 @@ const authorizeAndDeliver = async (ports: Ports, send: Send, claim: LedgerClaim)
   });
   // The fate of that record is unknown, so nothing may be delivered on it.
   if (!admitted.ok) return refused('ledger_unavailable', 'the send could not be recorded; send the same message again', true);
-  return finish(ports, send, claim, await deliver(ports, send), [], decision?.matchedGrantId);
+  const receipt = await deliver(ports, send);
+  // Nobody can tell whether it arrived. The send stays open, and asking again says pending and in the end interrupted.
+  if (receipt === undefined) return refused('delivery_unknown', 'the inbox did not say whether it has the message; ask again with the same message', true);
+  return finish(ports, send, claim, receipt, [], decision?.matchedGrantId);
 };
 
-const deliver = (ports: Ports, { context, envelope }: Send): Promise<DeliveryResult> =>
+/** Puts the message into the recipient's inbox. `undefined` when its fate is unknown, also after looking for it there. */
+const deliver = (ports: Ports, { context, envelope }: Send): Promise<DeliveryResult | undefined> =>
   withSpan(SPAN.messageDeliver, {}, async () => {
     const inbox = principalSubject('inbox', context.namespaceId, envelope.receiver);
     const stored = await ports.bus.publishStored(inbox, { message: InboxMessage, body: envelope }, { timeoutMs: DELIVER_MS });
-    if (stored.ok) return { status: 'accepted', ...receiptOf(ports, envelope) };
-    return stored.error.kind === 'full' ? failed(ports, envelope, 'inbox_full') : failed(ports, envelope, 'message_delivery_failed');
+    if (stored.ok || (stored.error.kind === 'unavailable' && (await ports.inboxHolds(inbox, envelope)))) {
+      return { status: 'accepted', ...receiptOf(ports, envelope) };
+    }
+    if (stored.error.kind === 'unavailable') return undefined;
+    return failed(ports, envelope, stored.error.kind === 'full' ? 'inbox_full' : 'message_delivery_failed');
   });
 
 /** Writes the receipt and its record. A receipt that could not be written is not told: the sender asks again and hears what stands. */
