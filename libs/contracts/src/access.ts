@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 import { CapabilityRequest } from './grants.ts';
 import { JsonObj } from './json.ts';
 import { Address } from './principals.ts';
@@ -8,7 +9,7 @@ import { Ts } from './time.ts';
 const unique = (names: readonly string[]): boolean => new Set(names).size === names.length;
 
 /** Identifiers that must differ from each other after trimming. */
-export const UniqueIds = (max: number) => z.array(Id).max(max).refine(unique, 'must be unique');
+export const UniqueIds = (max: number, min = 0) => bounded(z.array(Id), min, max).refine(unique, 'must be unique');
 
 /** The trusted frame of an operation, built by a service from authenticated state. It carries no grants. */
 export const AccessContext = z.strictObject({
@@ -33,7 +34,12 @@ export const AuthorizationDecision = z.strictObject({
 export type AuthorizationDecision = z.infer<typeof AuthorizationDecision>;
 
 /** Why authority could not be trusted; for the host alone, callers hear `authority_unavailable`. */
-export const AuthorityUnavailableCode = z.enum(['grant_source_failed', 'invalid_grant_material', 'grant_scope_mismatch', 'grant_limit_exceeded']);
+export const AuthorityUnavailableCode = z.enum([
+  'grant_source_failed',
+  'invalid_grant_material',
+  'grant_scope_mismatch',
+  'grant_limit_exceeded',
+]);
 export type AuthorityUnavailableCode = z.infer<typeof AuthorityUnavailableCode>;
 
 export const ScopeMismatch = z.strictObject({ grantId: Id, reason: z.enum(['namespace', 'subject', 'issuer']) });
@@ -43,10 +49,10 @@ export type ScopeMismatch = z.infer<typeof ScopeMismatch>;
 export const AuthoritySnapshot = z.strictObject({ hash: Hash, grantIds: z.array(Id), grantCount: z.int().min(0), loadedAt: Ts });
 export type AuthoritySnapshot = z.infer<typeof AuthoritySnapshot>;
 
-export const ResourceReach = z.strictObject({ namespace: Id, path: Path, actions: z.array(Action).min(1).max(64), scope: Scope });
+export const ResourceReach = z.strictObject({ namespace: Id, path: Path, actions: bounded(z.array(Action), 1, 64), scope: Scope });
 export type ResourceReach = z.infer<typeof ResourceReach>;
 
-export const ReachList = z.array(ResourceReach).max(16_384);
+export const ReachList = bounded(z.array(ResourceReach), 0, 16_384);
 
 /** Where an authority operates. Information only: no check ever reads it. */
 export const ReachResult = z.discriminatedUnion('status', [

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 import { ReachList } from './access.ts';
 import { Address } from './principals.ts';
 import { Action, Id } from './scalars.ts';
@@ -10,7 +11,7 @@ export const AgentCardView = z.enum(AGENT_CARD_VIEWS);
 export type AgentCardView = z.infer<typeof AgentCardView>;
 
 /** One resource namespace of a reach without its paths. `entries` counts reach entries folded, never resources. */
-export const ReachSummary = z.strictObject({ namespace: Id, actions: z.array(Action).min(1).max(64), entries: z.int().min(1) });
+export const ReachSummary = z.strictObject({ namespace: Id, actions: bounded(z.array(Action), 1, 64), entries: z.int().min(1) });
 export type ReachSummary = z.infer<typeof ReachSummary>;
 
 const described = { subject: Address, namespaceId: Id, readAt: Ts };
@@ -19,6 +20,6 @@ const described = { subject: Address, namespaceId: Id, readAt: Ts };
 export const AgentCard = z.discriminatedUnion('view', [
   z.strictObject({ view: z.literal('reach'), ...described, reach: ReachList }),
   z.strictObject({ view: z.literal('identity'), ...described }),
-  z.strictObject({ view: z.literal('namespaces'), ...described, namespaces: z.array(ReachSummary).max(256) }),
+  z.strictObject({ view: z.literal('namespaces'), ...described, namespaces: bounded(z.array(ReachSummary), 0, 256) }),
 ]);
 export type AgentCard = z.infer<typeof AgentCard>;

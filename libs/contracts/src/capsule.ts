@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 import { sha256 } from './canonical.ts';
 import { jsonViolation } from './json.ts';
 import { type Result, err, ok } from './result.ts';
@@ -13,19 +14,19 @@ const LIMITATIONS_MAX = 12;
 
 export const ContextCapsuleItem = z.strictObject({
   kind: z.enum(CAPSULE_ITEM_KINDS),
-  label: z.string().trim().min(1).max(120),
-  content: z.string().min(1),
-  sourcePath: z.string().trim().min(1).optional(),
+  label: bounded(z.string().trim(), 1, 120),
+  content: bounded(z.string(), 1),
+  sourcePath: bounded(z.string().trim(), 1).optional(),
   sha256: Hash,
 });
 export type ContextCapsuleItem = z.infer<typeof ContextCapsuleItem>;
 
 /** Bounded context handed over with delegated work: content, never authority. {@link checkCapsule} holds the rules across fields. */
 export const ContextCapsule = z.strictObject({
-  objective: z.string().trim().min(1),
-  summary: z.string().trim().min(1).max(2_000),
-  items: z.array(ContextCapsuleItem).max(ITEMS_MAX),
-  limitations: z.array(z.string().trim().min(1).max(500)).max(LIMITATIONS_MAX),
+  objective: bounded(z.string().trim(), 1),
+  summary: bounded(z.string().trim(), 1, 2_000),
+  items: bounded(z.array(ContextCapsuleItem), 0, ITEMS_MAX),
+  limitations: bounded(z.array(bounded(z.string().trim(), 1, 500)), 0, LIMITATIONS_MAX),
 });
 export type ContextCapsule = z.infer<typeof ContextCapsule>;
 

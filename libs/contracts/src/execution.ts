@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 import { AccessContext, ReachResult } from './access.ts';
 import { ProtocolError } from './errors.ts';
 import { CapabilityRequest } from './grants.ts';
@@ -24,7 +25,7 @@ export const ExecutionRequest = z.strictObject({
   agent: AgentAddress,
   context: AccessContext,
   message: MessageEnvelope,
-  tools: z.array(ToolDefinition).max(512),
+  tools: bounded(z.array(ToolDefinition), 0, 512),
   state: JsonObj.optional(),
   options: ExecutionOptions.optional(),
   metadata: JsonObj.optional(),
@@ -48,14 +49,14 @@ export const ExecutionEvent = z.strictObject({
   executionId: Id,
   traceId: Id,
   sequence: z.int().min(0),
-  type: z.string().trim().min(1).max(128),
+  type: bounded(z.string().trim(), 1, 128),
   data: Json,
   occurredAt: Ts,
 });
 export type ExecutionEvent = z.infer<typeof ExecutionEvent>;
 
 export const Escalation = z.strictObject({
-  reason: z.string().trim().min(1).max(512),
+  reason: bounded(z.string().trim(), 1, 512),
   reviewer: Address,
   requestedAt: Ts,
   requestedAuthority: CapabilityRequest.optional(),
@@ -92,6 +93,6 @@ export type RuntimeEvent = z.infer<typeof RuntimeEvent>;
 export const RuntimeTurnOutcome = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('complete'), output: Json, metadata: JsonObj.optional() }),
   z.strictObject({ type: z.literal('fail'), error: ProtocolError, metadata: JsonObj.optional() }),
-  z.strictObject({ type: z.literal('escalate'), reason: z.string().trim().min(1).max(512), metadata: JsonObj.optional() }),
+  z.strictObject({ type: z.literal('escalate'), reason: bounded(z.string().trim(), 1, 512), metadata: JsonObj.optional() }),
 ]);
 export type RuntimeTurnOutcome = z.infer<typeof RuntimeTurnOutcome>;

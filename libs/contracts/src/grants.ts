@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 import { JsonObj } from './json.ts';
 import { Address } from './principals.ts';
 import { Action, Id, Path, Purpose, Scope } from './scalars.ts';
@@ -8,7 +9,7 @@ import { Ts, instantOf } from './time.ts';
 export const ResourceRef = z.strictObject({ namespace: Id, path: Path, owner: Address.optional() });
 export type ResourceRef = z.infer<typeof ResourceRef>;
 
-export const Capability = z.strictObject({ resource: ResourceRef, actions: z.array(Action).min(1).max(64), scope: Scope });
+export const Capability = z.strictObject({ resource: ResourceRef, actions: bounded(z.array(Action), 1, 64), scope: Scope });
 export type Capability = z.infer<typeof Capability>;
 
 /** What one operation needs, and what an authorization is asked for. */
@@ -22,7 +23,7 @@ const Count = z.int().max(Number.MAX_SAFE_INTEGER);
 /** Bounds of a grant; an absent one does not bound, except `delegationDepth`, which then permits no delegation. */
 export const CapabilityConstraints = z
   .strictObject({
-    purposes: z.array(Purpose).min(1).max(64).optional(),
+    purposes: bounded(z.array(Purpose), 1, 64).optional(),
     notBefore: Ts.optional(),
     expiresAt: Ts.optional(),
     maxUses: Count.min(1).optional(),
@@ -42,7 +43,7 @@ export const CapabilityGrant = z
     namespaceId: Id,
     subject: Address,
     issuer: Address,
-    capabilities: z.array(Capability).min(1).max(64),
+    capabilities: bounded(z.array(Capability), 1, 64),
     constraints: CapabilityConstraints,
     issuedAt: Ts,
     revokedAt: Ts.optional(),
@@ -59,7 +60,7 @@ export const CapabilityRequest = z.strictObject({
   requester: Address,
   owner: Address,
   requestedAt: Ts,
-  capabilities: z.array(Capability).min(1).max(64),
+  capabilities: bounded(z.array(Capability), 1, 64),
   purpose: Purpose,
   constraints: CapabilityConstraints.optional(),
   metadata: JsonObj.optional(),

@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 import { Id, Version } from './scalars.ts';
 
 export const ApiErrorResponse = z.strictObject({
-  error: z.strictObject({ code: z.string().min(1).max(128), message: z.string().min(1).max(8192), requestId: Id.optional() }),
+  error: z.strictObject({ code: bounded(z.string(), 1, 128), message: bounded(z.string(), 1, 8192), requestId: Id.optional() }),
 });
 export type ApiErrorResponse = z.infer<typeof ApiErrorResponse>;
 

@@ -2,6 +2,7 @@ export * from './access.ts';
 export * from './agent-card.ts';
 export * from './ambient.ts';
 export * from './audit.ts';
+export * from './bounded.ts';
 export * from './canonical.ts';
 export * from './capsule.ts';
 export * from './errors.ts';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 import { Json, JsonObj } from './json.ts';
 import { ProtocolError } from './errors.ts';
 import { Address } from './principals.ts';
@@ -16,7 +17,7 @@ export const MessageEnvelope = z.strictObject({
   traceId: Id,
   createdAt: Ts,
   replyTo: Id.optional(),
-  provenance: z.strictObject({ source: Id, parentIds: z.array(Id).max(64), metadata: JsonObj.optional() }).optional(),
+  provenance: z.strictObject({ source: Id, parentIds: bounded(z.array(Id), 0, 64), metadata: JsonObj.optional() }).optional(),
 });
 export type MessageEnvelope = z.infer<typeof MessageEnvelope>;
 

@@ -47,8 +47,7 @@ export const addressOf = (kind: AddressKind, id: string): Address => {
 export const addressPath = (address: Address): readonly [AddressKind, string] => [address.kind, addressId(address)];
 
 /** Equality of principals: the same canonical JSON, that is the same kind and the same id. */
-export const sameAddress = (a: Address, b: Address): boolean =>
-  a === b || (a.kind === b.kind && addressId(a) === addressId(b));
+export const sameAddress = (a: Address, b: Address): boolean => a === b || (a.kind === b.kind && addressId(a) === addressId(b));
 
 /** A principal as one text, usable as a map key; unambiguous because it is canonical JSON. */
 export const addressKey = (address: Address): string => canonicalJson(address);

@@ -1,20 +1,21 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 
 /** The wire version of every public contract. */
 export const PROTOCOL_VERSION = '1';
 export const Version = z.literal(PROTOCOL_VERSION);
 
 /** An opaque identifier: trimmed, 1..256 UTF-16 units, any characters. Compared by code unit. */
-export const Id = z.string().trim().min(1).max(256);
+export const Id = bounded(z.string().trim(), 1, 256);
 
 /** An identifier that also becomes part of a name (a subject, a stream, a key): its UTF-8 form must be unambiguous. */
 export const NameId = Id.refine((id) => id.isWellFormed(), 'must not hold a lone surrogate');
 
 /** The single declared purpose of an operation: trimmed, 1..512, compared exactly. */
-export const Purpose = z.string().trim().min(1).max(512);
+export const Purpose = bounded(z.string().trim(), 1, 512);
 
 /** An action name; `*` is the one action that covers every other, and only inside a capability. */
-export const Action = z.string().trim().min(1).max(128);
+export const Action = bounded(z.string().trim(), 1, 128);
 
 /** SHA-256 as 64 lower-case hex digits. */
 export const Hash = z.string().regex(/^[0-9a-f]{64}$/);
@@ -35,14 +36,11 @@ const SEGMENT_FORBIDDEN = /[/\\\u0000-\u001f\u007f]/;
  *
  * @see spec/contracts.md §0, "Path segments"
  */
-export const Seg = z
-  .string()
-  .min(1)
-  .max(256)
+export const Seg = bounded(z.string(), 1, 256)
   .refine((segment) => segment === segment.trim(), 'must not have outer whitespace')
   .refine((segment) => segment !== '.' && segment !== '..', 'must not be a traversal marker')
   .refine((segment) => !SEGMENT_FORBIDDEN.test(segment), 'must not hold a separator or control character');
 
 /** A path of 0..64 segments; the empty path is the root of its resource namespace. */
-export const Path = z.array(Seg).max(64);
+export const Path = bounded(z.array(Seg), 0, 64);
 export type Path = readonly string[];

@@ -26,7 +26,12 @@ export type SubjectRow =
   | { readonly use: 'to-principal'; readonly from: readonly ServiceName[]; readonly stream?: StreamName }
   | { readonly use: 'feed' }
   | { readonly use: 'internal-request'; readonly from: readonly ServiceName[]; readonly servedBy: ServiceName }
-  | { readonly use: 'internal-stream'; readonly from: readonly ServiceName[]; readonly readBy: readonly ServiceName[]; readonly stream: StreamName };
+  | {
+      readonly use: 'internal-stream';
+      readonly from: readonly ServiceName[];
+      readonly readBy: readonly ServiceName[];
+      readonly stream: StreamName;
+    };
 
 const DECIDERS = ['tool-executor', 'messaging-router', 'audit-projector'] as const;
 
@@ -52,10 +57,20 @@ export const SUBJECTS = {
   'message.inbox': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.ack': { use: 'principal-request', servedBy: 'messaging-router' },
   inbox: { use: 'internal-stream', from: ['messaging-router'], readBy: ['messaging-router'], stream: 'MESSAGES' },
-  audit: { use: 'internal-stream', from: ['authorizer', 'audit-projector', 'tool-executor', 'messaging-router'], readBy: ['audit-projector'], stream: 'AUDIT' },
+  audit: {
+    use: 'internal-stream',
+    from: ['authorizer', 'audit-projector', 'tool-executor', 'messaging-router'],
+    readBy: ['audit-projector'],
+    stream: 'AUDIT',
+  },
   'feed.audit': { use: 'feed' },
   'records.query': { use: 'principal-request', servedBy: 'audit-projector' },
-  ledger: { use: 'internal-stream', from: ['tool-executor', 'messaging-router'], readBy: ['tool-executor', 'messaging-router', 'audit-projector', 'authorizer'], stream: 'LEDGER' },
+  ledger: {
+    use: 'internal-stream',
+    from: ['tool-executor', 'messaging-router'],
+    readBy: ['tool-executor', 'messaging-router', 'audit-projector', 'authorizer'],
+    stream: 'LEDGER',
+  },
   log: { use: 'internal-stream', from: ['authorizer'], readBy: ['authorizer'], stream: 'LOG' },
 } as const satisfies Record<string, SubjectRow>;
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 
 const SHAPE = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.\d+)?(?:Z|[+-](\d{2}):(\d{2}))$/;
 
@@ -31,9 +32,7 @@ export const instantOf = (text: string): Instant | undefined => {
 export const timestampOf = (instant: Instant): string => new Date(instant).toISOString();
 
 /** An RFC 3339 timestamp. */
-export const Ts = z
-  .string()
-  .max(64)
+export const Ts = bounded(z.string(), 0, 64)
   .refine((text) => instantOf(text) !== undefined, 'must be an RFC 3339 timestamp with seconds and an offset')
   .meta({ format: 'date-time' });
 export type Ts = string;

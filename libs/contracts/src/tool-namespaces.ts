@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 import { UniqueIds } from './access.ts';
 import { Id, ToolName } from './scalars.ts';
 
 /** One family of tools, as the management plane sees it. Never shown to a model. */
 export const ToolNamespaceDescriptor = z.strictObject({
   namespace: Id,
-  sources: UniqueIds(64).min(1),
+  sources: UniqueIds(64, 1),
   toolCount: z.int().min(1),
   enabled: z.boolean(),
 });
@@ -13,7 +14,7 @@ export type ToolNamespaceDescriptor = z.infer<typeof ToolNamespaceDescriptor>;
 
 export const ToolNamespaceCatalog = z
   .strictObject({
-    namespaces: z.array(ToolNamespaceDescriptor).max(256),
+    namespaces: bounded(z.array(ToolNamespaceDescriptor), 0, 256),
     summary: z.strictObject({ total: z.int().min(0), enabled: z.int().min(0), disabled: z.int().min(0) }),
   })
   .refine(({ namespaces }) => new Set(namespaces.map(({ namespace }) => namespace)).size === namespaces.length, 'names must be unique')
@@ -41,9 +42,9 @@ export type ToolClass = z.infer<typeof ToolClass>;
 export const ToolPolicy = z
   .strictObject({
     mode: z.enum(['strict', 'hybrid']),
-    managedMcp: z.array(Id).min(1).max(64),
-    harnessLocal: z.array(ToolName).max(256),
-    externalDirect: z.array(Id).max(64),
+    managedMcp: bounded(z.array(Id), 1, 64),
+    harnessLocal: bounded(z.array(ToolName), 0, 256),
+    externalDirect: bounded(z.array(Id), 0, 64),
   })
   .refine(({ mode, externalDirect }) => mode === 'hybrid' || externalDirect.length === 0, 'a strict policy has nothing external');
 export type ToolPolicy = z.infer<typeof ToolPolicy>;

@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { bounded } from './bounded.ts';
 import { ProtocolError } from './errors.ts';
 import { CapabilityRequirement } from './grants.ts';
 import { Json, JsonObj } from './json.ts';
 import { Hash, Id, ToolName, Version } from './scalars.ts';
 import { Ts } from './time.ts';
 
-const Description = z.string().min(1).max(8192);
+const Description = bounded(z.string(), 1, 8192);
 
 /** A tool as registered. `requiredCapability` is the discovery ceiling, not what a call needs. @see spec/contracts.md §4 */
 export const ToolDefinition = z
@@ -58,5 +59,10 @@ export const PublishedTool = z.strictObject({
 });
 export type PublishedTool = z.infer<typeof PublishedTool>;
 
-export const ToolCatalog = z.strictObject({ version: Version, executionId: Id, catalogHash: Hash, tools: z.array(PublishedTool).max(512) });
+export const ToolCatalog = z.strictObject({
+  version: Version,
+  executionId: Id,
+  catalogHash: Hash,
+  tools: bounded(z.array(PublishedTool), 0, 512),
+});
 export type ToolCatalog = z.infer<typeof ToolCatalog>;

@@ -1,11 +1,11 @@
-import { JsonObj, Json, ProtocolError, type RuntimeExecutionRequest, ToolCall, type ToolResult } from '@sharedos/contracts';
+import { JsonObj, Json, ProtocolError, type RuntimeExecutionRequest, ToolCall, type ToolResult, bounded } from '@sharedos/contracts';
 import { z } from 'zod';
 
 /** What a driver answers each question with; extra keys make it invalid. @see spec/turns.md §7 */
 export const DriverDecision = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('complete'), output: Json, metadata: JsonObj.optional() }),
   z.strictObject({ type: z.literal('tool_call'), call: ToolCall, step: z.int().min(0).optional() }),
-  z.strictObject({ type: z.literal('escalate'), reason: z.string().trim().min(1).max(512), metadata: JsonObj.optional() }),
+  z.strictObject({ type: z.literal('escalate'), reason: bounded(z.string().trim(), 1, 512), metadata: JsonObj.optional() }),
   z.strictObject({ type: z.literal('fail'), error: ProtocolError, metadata: JsonObj.optional() }),
 ]);
 export type DriverDecision = z.infer<typeof DriverDecision>;

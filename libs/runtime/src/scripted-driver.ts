@@ -1,4 +1,13 @@
-import { Id, Json, JsonObj, type ProtocolError, type RuntimeExecutionRequest, type ToolResult, describeIssues } from '@sharedos/contracts';
+import {
+  Id,
+  Json,
+  JsonObj,
+  type ProtocolError,
+  type RuntimeExecutionRequest,
+  type ToolResult,
+  describeIssues,
+  bounded,
+} from '@sharedos/contracts';
 import { z } from 'zod';
 import { jsonBytes } from './contract-value.ts';
 import type { Driver, DriverDecision, DriverInput, DriverSession } from './driver.ts';
@@ -12,7 +21,7 @@ import { STANDARD_MANIFEST, type StandardLoopOptions, standardLoop } from './sta
  * A script of n calls needs `maxSteps` of at least n + 1: completing is a step too.
  */
 export const Script = z.strictObject({
-  script: z.array(z.strictObject({ tool: Id, arguments: JsonObj, step: z.int().min(0).optional() })).max(1_000),
+  script: bounded(z.array(z.strictObject({ tool: Id, arguments: JsonObj, step: z.int().min(0).optional() })), 0, 1_000),
   output: Json.optional(),
   stopOnRefusal: z.boolean().optional(),
 });

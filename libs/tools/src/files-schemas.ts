@@ -1,4 +1,4 @@
-import { Json, JsonObj, Path, Seg, Ts } from '@sharedos/contracts';
+import { Json, JsonObj, Path, Seg, Ts, bounded } from '@sharedos/contracts';
 import { z } from 'zod';
 
 /** Opaque version of a file: no outer whitespace (refused, not trimmed), 1..256 code points. */
@@ -10,10 +10,10 @@ export const FileVersion = z
 
 /** A path that may be the root, and one that may not. */
 const RootedPath = Path;
-const FilePath = z.array(Seg).min(1).max(64);
+const FilePath = bounded(z.array(Seg), 1, 64);
 
 /** What the provider is given: the arguments without `path`. A tool with nothing else gets no input at all. */
-export const FilesSearchInput = z.strictObject({ query: z.string().trim().min(1).max(8192), limit: z.int().min(1).max(100).optional() });
+export const FilesSearchInput = z.strictObject({ query: bounded(z.string().trim(), 1, 8192), limit: z.int().min(1).max(100).optional() });
 export const FilesCreateInput = z.strictObject({ content: Json, metadata: JsonObj.optional() });
 export const FilesAppendInput = z.strictObject({
   content: Json,
@@ -36,7 +36,7 @@ const EntryType = z.enum(['file', 'directory']);
 
 /** Entries in code-unit order of name. `truncated`: there are more. */
 export const FilesListOutput = z.strictObject({
-  entries: z.array(z.strictObject({ name: Seg, type: EntryType, size: Bytes.optional() })).max(1_000),
+  entries: bounded(z.array(z.strictObject({ name: Seg, type: EntryType, size: Bytes.optional() })), 0, 1_000),
   truncated: z.boolean(),
 });
 export const FilesStatOutput = z.strictObject({ type: EntryType, size: Bytes, modifiedAt: Ts, version: FileVersion });
@@ -49,7 +49,7 @@ export const FilesReadOutput = z.strictObject({
 });
 /** `path` is the whole path from the root of the namespace; `line` counts from 1. `truncated`: not everything was looked at. */
 export const FilesSearchOutput = z.strictObject({
-  matches: z.array(z.strictObject({ path: FilePath, line: z.int().min(1), text: z.string().max(512) })).max(100),
+  matches: bounded(z.array(z.strictObject({ path: FilePath, line: z.int().min(1), text: bounded(z.string(), 0, 512) })), 0, 100),
   truncated: z.boolean(),
 });
 export const FilesWriteOutput = z.strictObject({ size: Bytes, version: FileVersion });

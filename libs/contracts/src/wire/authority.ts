@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { AccessContext, AuthorityUnavailableCode, AuthoritySnapshot, AuthorizationDecision, ReachResult, ScopeMismatch } from '../access.ts';
+import { bounded } from '../bounded.ts';
+import {
+  AccessContext,
+  AuthorityUnavailableCode,
+  AuthoritySnapshot,
+  AuthorizationDecision,
+  ReachResult,
+  ScopeMismatch,
+} from '../access.ts';
 import { AuditEvent } from '../audit.ts';
 import { CapabilityRequirement } from '../grants.ts';
 import { Action, Id } from '../scalars.ts';
@@ -8,7 +16,7 @@ import { Revision } from './revision.ts';
 import { replyMessage, wireMessage } from './wire.ts';
 
 /** An authenticated claim that a turn was opened: which, for what context, at which revision and instant, until when. */
-export const TurnToken = z.string().min(1).max(2048);
+export const TurnToken = bounded(z.string(), 1, 2048);
 
 /**
  * Opens the authority of one turn, at or after every change acknowledged before the call.
@@ -45,7 +53,13 @@ export type ExactRequirement = z.infer<typeof ExactRequirement>;
  * `operation` names the one effect this decision is for: a retry with the same name takes no second use.
  */
 export const AuthorityQuestion = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('authorize'), request: CapabilityRequirement, consume: z.boolean(), operation: Id.optional(), operationId: Id.optional() }),
+  z.strictObject({
+    kind: z.literal('authorize'),
+    request: CapabilityRequirement,
+    consume: z.boolean(),
+    operation: Id.optional(),
+    operationId: Id.optional(),
+  }),
   z.strictObject({ kind: z.literal('tool'), ceiling: CapabilityRequirement, exact: ExactRequirement, operation: Id, operationId: Id }),
 ]);
 export type AuthorityQuestion = z.infer<typeof AuthorityQuestion>;
@@ -71,7 +85,7 @@ export const Verdict = z.strictObject({
   resource: CapabilityRequirement.shape.resource.optional(),
   action: Action.optional(),
   use: UseTaken.optional(),
-  audit: z.array(AuditEvent).max(2),
+  audit: bounded(z.array(AuditEvent), 0, 2),
 });
 export type Verdict = z.infer<typeof Verdict>;
 export const AuthorityDecideReply = replyMessage('authority.decide.reply/1', Verdict);
@@ -79,13 +93,13 @@ export const AuthorityDecideReply = replyMessage('authority.decide.reply/1', Ver
 /** Where an open turn may operate, and which ceilings it may discover, in the order asked. */
 export const AuthorityReach = wireMessage(
   'authority.reach/1',
-  z.strictObject({ token: TurnToken, context: AccessContext, ceilings: z.array(CapabilityRequirement).max(512) }),
+  z.strictObject({ token: TurnToken, context: AccessContext, ceilings: bounded(z.array(CapabilityRequirement), 0, 512) }),
 );
 export type AuthorityReach = z.infer<typeof AuthorityReach.schema>;
 export const ReachAndDiscovery = z.strictObject({
   revision: Revision,
   reach: ReachResult,
-  discovered: z.array(z.strictObject({ allowed: z.boolean(), reasonCode: Id })).max(512),
+  discovered: bounded(z.array(z.strictObject({ allowed: z.boolean(), reasonCode: Id })), 0, 512),
 });
 export type ReachAndDiscovery = z.infer<typeof ReachAndDiscovery>;
 export const AuthorityReachReply = replyMessage('authority.reach.reply/1', ReachAndDiscovery);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from '../bounded.ts';
 import { Capability, CapabilityConstraints, CapabilityGrant } from '../grants.ts';
 import { JsonObj } from '../json.ts';
 import { Address } from '../principals.ts';
@@ -10,7 +11,7 @@ import { Revision } from './revision.ts';
 export const GrantTerms = z.strictObject({
   id: NameId,
   subject: Address,
-  capabilities: z.array(Capability).min(1).max(64),
+  capabilities: bounded(z.array(Capability), 1, 64),
   constraints: CapabilityConstraints.optional(),
   metadata: JsonObj.optional(),
   /** Allowed only as the caller itself; anybody else is `identity_mismatch`. */
@@ -26,7 +27,10 @@ export type GrantIssue = z.infer<typeof GrantIssue.schema>;
 export const GrantDerive = wireMessage('grant.derive/1', z.strictObject({ commandId: NameId, parentGrantId: NameId, grant: GrantTerms }));
 export type GrantDerive = z.infer<typeof GrantDerive.schema>;
 
-export const GrantRevoke = wireMessage('grant.revoke/1', z.strictObject({ commandId: NameId, grantId: NameId, reason: z.string().max(512).optional() }));
+export const GrantRevoke = wireMessage(
+  'grant.revoke/1',
+  z.strictObject({ commandId: NameId, grantId: NameId, reason: bounded(z.string(), 0, 512).optional() }),
+);
 export type GrantRevoke = z.infer<typeof GrantRevoke.schema>;
 
 export const GrantGet = wireMessage('grant.get/1', z.strictObject({ grantId: NameId }));
@@ -45,5 +49,5 @@ export type GrantAt = z.infer<typeof GrantAt>;
 export const GrantReply = replyMessage('grant.reply/1', GrantAt);
 export const GrantListReply = replyMessage(
   'grant.list.reply/1',
-  z.strictObject({ grants: z.array(CapabilityGrant).max(500), next: NameId.optional(), revision: Revision }),
+  z.strictObject({ grants: bounded(z.array(CapabilityGrant), 0, 500), next: NameId.optional(), revision: Revision }),
 );

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from '../bounded.ts';
 import { AuditEvent } from '../audit.ts';
 import { ExecutionResult } from '../execution.ts';
 import { DeliveryResult } from '../messages.ts';
@@ -11,7 +12,7 @@ import { Revision } from './revision.ts';
 import { wireMessage } from './wire.ts';
 
 /** A turn's end may have to speak for every call that was still open. */
-const Audits = z.array(AuditEvent).max(10_008);
+const Audits = bounded(z.array(AuditEvent), 0, 10_008);
 
 /**
  * The records of one operation, each on the operation's own subject and each expecting the one before it. That chain is the

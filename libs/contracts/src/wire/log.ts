@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from '../bounded.ts';
 import { CapabilityGrant } from '../grants.ts';
 import { JsonObj } from '../json.ts';
 import { Address } from '../principals.ts';
@@ -15,20 +16,25 @@ export const LogEvent = z.strictObject({
   principal: Address,
   correlationId: Id,
   causationId: Id.optional(),
-  traceparent: z.string().max(64).optional(),
+  traceparent: bounded(z.string(), 0, 64).optional(),
   data: JsonObj,
 });
 export type LogEvent = z.infer<typeof LogEvent>;
 
 /** What one append writes: its events, all or none, as one record. */
-export const LogRecord = z.array(LogEvent).min(1).max(256);
+export const LogRecord = bounded(z.array(LogEvent), 1, 256);
 export type LogRecord = z.infer<typeof LogRecord>;
 export const LogRecordMessage = wireMessage('log.record/1', LogRecord);
 
 export const GrantIssued = z.strictObject({ type: z.literal('GrantIssued'), grant: CapabilityGrant });
 export type GrantIssued = z.infer<typeof GrantIssued>;
 
-export const GrantRevoked = z.strictObject({ type: z.literal('GrantRevoked'), grantId: NameId, revokedAt: Ts, reason: z.string().max(512).optional() });
+export const GrantRevoked = z.strictObject({
+  type: z.literal('GrantRevoked'),
+  grantId: NameId,
+  revokedAt: Ts,
+  reason: bounded(z.string(), 0, 512).optional(),
+});
 export type GrantRevoked = z.infer<typeof GrantRevoked>;
 
 export const GrantEvent = z.discriminatedUnion('type', [GrantIssued, GrantRevoked]);

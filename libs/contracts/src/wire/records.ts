@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from '../bounded.ts';
 import { AuditEvent, AuditOutcome, AuditType } from '../audit.ts';
 import { Address } from '../principals.ts';
 import { Id } from '../scalars.ts';
@@ -29,6 +30,6 @@ export type AuditRecord = z.infer<typeof AuditRecord>;
 
 export const RecordsQueryReply = replyMessage(
   'records.query.reply/1',
-  z.strictObject({ records: z.array(AuditRecord).max(500), next: z.int().min(1).optional(), upTo: z.int().min(0) }),
+  z.strictObject({ records: bounded(z.array(AuditRecord), 0, 500), next: z.int().min(1).optional(), upTo: z.int().min(0) }),
 );
 export const AuditRecordMessage = wireMessage('audit.record/1', AuditEvent);

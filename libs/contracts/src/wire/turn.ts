@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bounded } from '../bounded.ts';
 import { UniqueIds } from '../access.ts';
 import { ProtocolError } from '../errors.ts';
 import { ExecutionEvent, ExecutionOptions, ExecutionResult } from '../execution.ts';
@@ -24,7 +25,7 @@ export const TurnRequest = wireMessage(
     requestedAt: Ts,
     owner: Address.optional(),
     /** Names of the tools the turn asks to have; all that it may discover when absent. */
-    tools: z.array(ToolName).max(512).optional(),
+    tools: bounded(z.array(ToolName), 0, 512).optional(),
     /** Tool namespaces to use; they narrow what the operator switched on and add nothing. */
     toolNamespaces: UniqueIds(256).optional(),
     state: JsonObj.optional(),
@@ -66,14 +67,20 @@ export type TurnGet = z.infer<typeof TurnGet.schema>;
 export const TurnGetReply = replyMessage('turn.get.reply/1', z.strictObject({ summary: TurnSummary, result: ExecutionResult.optional() }));
 
 /** The caller's turns, newest first. */
-export const TurnList = wireMessage('turn.list/1', z.strictObject({ limit: z.int().min(1).max(500).optional(), state: TurnState.optional() }));
+export const TurnList = wireMessage(
+  'turn.list/1',
+  z.strictObject({ limit: z.int().min(1).max(500).optional(), state: TurnState.optional() }),
+);
 export type TurnList = z.infer<typeof TurnList.schema>;
-export const TurnListReply = replyMessage('turn.list.reply/1', z.strictObject({ turns: z.array(TurnSummary).max(500) }));
+export const TurnListReply = replyMessage('turn.list.reply/1', z.strictObject({ turns: bounded(z.array(TurnSummary), 0, 500) }));
 
 export const TurnCancel = wireMessage('turn.cancel/1', z.strictObject({ executionId: NameId }));
 export type TurnCancel = z.infer<typeof TurnCancel.schema>;
 /** `cancelling`: its owner was told. `cancelled`: it had not been taken and now never will be. `ended`: too late. */
-export const TurnCancelReply = replyMessage('turn.cancel.reply/1', z.strictObject({ outcome: z.enum(['cancelling', 'cancelled', 'ended']) }));
+export const TurnCancelReply = replyMessage(
+  'turn.cancel.reply/1',
+  z.strictObject({ outcome: z.enum(['cancelling', 'cancelled', 'ended']) }),
+);
 
 /** Between executors: is this turn still yours, or: stop it. Addressed to the one process that claimed it. */
 export const ExecutionControl = wireMessage('execution.control/1', z.strictObject({ turnId: Id, ask: z.enum(['alive', 'cancel']) }));
