@@ -1,4 +1,11 @@
-import type { AccessContext, Address, Capability, CapabilityConstraints, CapabilityGrant, CapabilityRequirement } from '@sharedos/contracts';
+import type {
+  AccessContext,
+  Address,
+  Capability,
+  CapabilityConstraints,
+  CapabilityGrant,
+  CapabilityRequirement,
+} from '@sharedos/contracts';
 import type { Draw } from './draw.ts';
 import type { SmallCeiling, SmallWorld } from './small-world.ts';
 
@@ -36,7 +43,6 @@ const ENDS = [MUCH_LATER, LATER, ADMITTED, ADMITTED_FINER, JUST_AFTER, JUST_AFTE
 const PATHS: readonly (readonly string[])[] = [['cell-3'], [], ['cell-30'], ['cell-3', 'x'], ['cell-3', 'cell-30'], ['Cell-3']];
 const NAMESPACES = ['files', 'files', 'files', 'files', 'files.x'];
 const ACTIONS = ['read', 'read', 'list', 'read:*', '*'];
-const PURPOSES = ['p1', 'p10'];
 
 /** Grants, by default `n` of them, that can collide by id with what is stored. */
 const HELD_IDS = ['g1', 'g2', 'g3', 'r1', 'g1'];

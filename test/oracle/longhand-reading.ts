@@ -92,9 +92,7 @@ const address = (value: unknown): Address => {
 };
 /** Optional members that are there, each read; those that are not stay away. */
 const optional = (members: Members, readers: Readonly<Record<string, (value: unknown) => unknown>>): Members =>
-  Object.fromEntries(
-    Object.entries(readers).flatMap(([key, read]) => (Object.hasOwn(members, key) ? [[key, read(members[key])]] : [])),
-  );
+  Object.fromEntries(Object.entries(readers).flatMap(([key, read]) => (Object.hasOwn(members, key) ? [[key, read(members[key])]] : [])));
 
 const resource = (value: unknown): CapabilityRequirement['resource'] => {
   const members = closed(value, ['namespace', 'path'], ['owner']);
