@@ -203,6 +203,32 @@ export const toolCatalogListed = (
   );
 };
 
+/** One reading of the families of tools, by the management plane. Here `enabledNamespaces` is a number. */
+export const toolNamespaceCatalogListed = (
+  mark: AuditMark,
+  { total, enabled }: { readonly total: number; readonly enabled: number },
+): AuditEvent => record(mark, 'tool.namespace.catalog.listed', 'succeeded', {}, { totalNamespaces: total, enabledNamespaces: enabled });
+
+/** A selection that took effect: the families that are on and registered. */
+export const toolNamespaceSelectionUpdated = (mark: AuditMark, enabledNamespaces: readonly string[]): AuditEvent =>
+  record(mark, 'tool.namespace.selection.updated', 'succeeded', {}, { enabledNamespaces });
+
+/** How one operation on a resource ended. */
+export const resourceInvoked = (
+  mark: AuditMark,
+  operation: {
+    readonly operationId: string;
+    readonly resource: ResourceRef;
+    readonly action: string;
+    readonly outcome: 'succeeded' | 'denied' | 'failed';
+    readonly grantId?: string | undefined;
+    readonly reason?: string | undefined;
+  },
+): AuditEvent => {
+  const { outcome, ...own } = operation;
+  return record(mark, 'resource.invoked', outcome, own, { source: 'kernel' });
+};
+
 /** How one call ended, in the code its caller heard. `cause` is what was really the matter, where that code hides it. */
 export const toolInvoked = (
   mark: AuditMark,

@@ -115,6 +115,34 @@ const hold = <Material>(
   return ok(held as HeldAuthority);
 };
 
+/**
+ * Takes authority as it is presented: a host that puts one together by hand vouches for it. Scope is not judged here; the walk
+ * rejects a grant of somebody else by itself.
+ */
+export const presentAuthority = (
+  givenContext: AccessContext,
+  material: readonly unknown[],
+  snapshot: AuthoritySnapshot,
+  policy?: PolicyResolution,
+): Result<HeldAuthority, 'invalid_grant_material'> => {
+  const parsedContext = AccessContext.safeParse(givenContext);
+  const context = parsedContext.success ? parsedContext.data : givenContext;
+  const grants: ParsedGrant[] = [];
+  for (const entry of material) {
+    const grant = parseGrant(entry);
+    if (!grant.ok) return grant;
+    grants.push(grant.value);
+  }
+  const held: Omit<HeldAuthority, typeof resolved> = {
+    context,
+    admittedAt: parsedContext.success ? instantOf(context.now) : undefined,
+    grants,
+    snapshot,
+    ...(policy === undefined ? {} : { policy }),
+  };
+  return ok(held as HeldAuthority);
+};
+
 const scopeMismatch = (grant: CapabilityGrant, context: AccessContext): ScopeMismatch['reason'] | undefined => {
   if (grant.namespaceId !== context.namespaceId) return 'namespace';
   if (!sameAddress(grant.subject, context.actor)) return 'subject';

@@ -31,6 +31,10 @@ const boundWithin = (
   return mine !== undefined && theirs !== undefined && isWithin(mine, theirs);
 };
 
+/** Whether every use that `inner` admits is admitted by `outer` too. */
+export const constraintsAreWithin = (inner: CapabilityConstraints, outer: CapabilityConstraints): boolean =>
+  constraintEnvelopeViolation(inner, outer) === undefined;
+
 /**
  * The tightest envelope that lies within all of `sets`: latest start, earliest end, purposes in common (sorted), smallest
  * counts. Absent bounds are skipped, so no sets at all are unbounded. A winning time keeps the text it was written in.

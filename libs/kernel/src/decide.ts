@@ -97,11 +97,22 @@ export interface Decided {
  */
 export function* decide(authority: HeldAuthority, request: CapabilityRequirement, options: DecideOptions): Asking<Decided> {
   const revocationChecks: RevocationCheck[] = [];
-  const walked = yield* walk(authority, request, options, revocationChecks);
+  const walked = yield* walk(authority, authority.grants, request, options, revocationChecks);
+  return decidedOf(authority, request, options, walked, revocationChecks);
+}
+
+/** A walk's outcome as the decision it makes. */
+export const decidedOf = (
+  authority: HeldAuthority,
+  request: CapabilityRequirement,
+  { mode }: Pick<DecideOptions, 'mode'>,
+  walked: Walked,
+  revocationChecks: readonly RevocationCheck[],
+): Decided => {
   const { code, grantId, rejections, missingDependency, useTaken, ceilingThrew } = walked;
   const metadata = revocationChecks.length === 0 ? walked.metadata : { ...walked.metadata, revocationChecks: evidence(revocationChecks) };
   const requiredAuthority =
-    code === 'no_matching_grant' && options.mode === 'execute' ? requiredAuthorityOf(authority.context, request) : undefined;
+    code === 'no_matching_grant' && mode === 'execute' ? requiredAuthorityOf(authority.context, request) : undefined;
   return {
     decision: {
       allowed: code === 'allowed',
@@ -119,32 +130,45 @@ export function* decide(authority: HeldAuthority, request: CapabilityRequirement
     ...(useTaken === true && grantId !== undefined ? { usageTaken: { grantId } } : {}),
     ...(ceilingThrew === undefined ? {} : { ceilingThrew }),
   };
-}
+};
 
 /** The answer to everything asked of an authority that could not be loaded. Why is in the metadata, for the host alone. */
 export const decidedWithoutAuthority = ({ code }: AuthorityFailure): Decided => ({
   decision: { allowed: false, reasonCode: 'authority_unavailable', metadata: { authority: { code } } },
 });
 
-interface Walked {
+/** Where a walk ended, and what it saw on its way. */
+export interface Walked {
   readonly code: AuthorizationReasonCode;
   readonly rejections: readonly GrantRejection[];
   readonly grantId?: string;
+  /** The grant at which nothing could be decided, so that none after it was looked at. */
+  readonly stoppedAt?: string;
   readonly metadata?: JsonObj;
   readonly missingDependency?: 'usageStore' | 'delegationResolver';
   readonly useTaken?: boolean;
   readonly ceilingThrew?: unknown;
 }
 
+/** {@link validateChain}, or what answers as it would. */
+export type ValidateChain = typeof validateChain;
+
 type BrokenChain = Exclude<ChainVerdict, { status: 'valid' }>;
 
-function* walk(
-  authority: HeldAuthority,
+/**
+ * Walks grants of an authority in the order given.
+ *
+ * @param grants Of those the authority holds, all that any of the tests before the chain might let through.
+ * @param revocationChecks Added to, one by one, as live revocation is asked.
+ */
+export function* walk(
+  { context, admittedAt, policy }: HeldAuthority,
+  grants: Iterable<ParsedGrant>,
   asked: CapabilityRequirement,
   options: DecideOptions,
   revocationChecks: RevocationCheck[],
+  validate: ValidateChain = validateChain,
 ): Asking<Walked> {
-  const { context, admittedAt, grants, policy } = authority;
   const { now, mode, ceiling, checks, ancestorsMax } = options;
   const consume = options.consume && mode === 'execute';
   if (admittedAt === undefined || !Number.isFinite(now)) return { code: 'invalid_context', rejections: [] };
@@ -172,8 +196,8 @@ function* walk(
       rejections.push({ grantId: id, reason: 'capability' });
       continue;
     }
-    const live = yield* currentChain(held, frame, context, { checks, ancestorsMax });
-    if (live === 'unavailable') return { code: 'authority_unavailable', rejections };
+    const live = yield* currentChain(held, frame, context, { checks, ancestorsMax }, validate);
+    if (live === 'unavailable') return { code: 'authority_unavailable', rejections, stoppedAt: id };
     const { chain } = live;
     if (live.check !== undefined) revocationChecks.push(live.check);
     if (chain === 'revoked') {
@@ -188,7 +212,8 @@ function* walk(
     }
     if (ceiling !== undefined) {
       const answer = askCeiling(ceiling, policy, id, request, context);
-      if (answer.status === 'unavailable') return { code: 'host_policy_unavailable', rejections, ceilingThrew: answer.thrown };
+      if (answer.status === 'unavailable')
+        return { code: 'host_policy_unavailable', rejections, stoppedAt: id, ceilingThrew: answer.thrown };
       if (answer.status === 'denied') {
         overridden ??= { grantId: id, ...(answer.metadata === undefined ? {} : { metadata: answer.metadata }) };
         continue;
@@ -197,8 +222,8 @@ function* walk(
     if (constraints.maxUses === undefined) return { code: 'allowed', grantId: id, rejections };
     const use = yield* askUse({ namespaceId: context.namespaceId, grantId: id, max: constraints.maxUses, consume });
     if (use === 'granted') return { code: 'allowed', grantId: id, rejections, useTaken: consume };
-    if (use === 'missing_port') return { code: 'usage_store_unavailable', rejections, missingDependency: 'usageStore' };
-    if (use === 'unavailable') return { code: 'usage_store_unavailable', rejections };
+    if (use === 'missing_port') return { code: 'usage_store_unavailable', rejections, stoppedAt: id, missingDependency: 'usageStore' };
+    if (use === 'unavailable') return { code: 'usage_store_unavailable', rejections, stoppedAt: id };
     exhausted = true;
     rejections.push({ grantId: id, reason: 'exhausted' });
   }
@@ -260,8 +285,9 @@ export function* currentChain(
   frame: ChainFrame,
   { namespaceId }: AccessContext,
   { checks, ancestorsMax }: Pick<DecideOptions, 'checks' | 'ancestorsMax'>,
+  validate: ValidateChain = validateChain,
 ): Asking<{ readonly chain: ChainVerdict | 'revoked'; readonly check?: RevocationCheck } | 'unavailable'> {
-  const chain = yield* validateChain(held, frame, ancestorsMax);
+  const chain = yield* validate(held, frame, ancestorsMax);
   if (chain.status !== 'valid' || checks?.liveRevocation !== true) return { chain };
   const { id } = held.grant;
   const answer = yield* askRevocation({ namespaceId, grantIds: [id, ...chain.chain] });

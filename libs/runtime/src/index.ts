@@ -1,4 +1,5 @@
 export * from './driver.ts';
+export * from './embedded-turn-kernel.ts';
 export * from './envelope.ts';
 export * from './errors.ts';
 export * from './escalate-tool.ts';
