@@ -1,7 +1,7 @@
 import type { CapabilityGrant } from '@sharedos/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Ask, decideSync } from './asking.ts';
+import { type Ask, type World, decideSync } from './asking.ts';
 import { type CompileOptions, CompiledAuthority } from './compiled-authority.ts';
 import { type Decided, decide } from './decide.ts';
 import { parseRequirement } from './parsed-requirement.ts';
@@ -19,14 +19,13 @@ import {
   context,
   grantOf,
   instant,
-  parsedGrant,
   read,
   worldOf,
 } from './testing/base-world.ts';
 import { Choices, type CollidingWorld, drawCollidingWorld } from './testing/colliding-world.ts';
 
-/** Worlds compared: three questions in each, one after the other of the same compiled authority. */
-const WORLDS = 20_000;
+/** Worlds compared in each of three ways: three questions in each, one after the other of the same compiled authority. */
+const WORLDS = 7_000;
 /** More choices than the largest world takes. */
 const CHOICES = 160;
 
@@ -62,8 +61,8 @@ describe('a compiled authority', () => {
       const compiled = new CompiledAuthority(world.authority, { ancestorsPinned: true, ...ancestorsMaxOf(world) });
       const [here, there] = [world.open(), world.open()];
       for (const { request, options } of world.questions) {
-        const expected = decideSync(decide(world.authority, request, options), there.world);
         const before = there.asked.length - here.asked.length;
+        const expected = decideSync(decide(world.authority, request, options), there.world);
         expect(plain(decideSync(compiled.decide(request, options), here.world))).toEqual(plain(expected));
         if (there.asked.length - here.asked.length > before) met(`spared ${expected.decision.reasonCode}`);
       }
@@ -151,7 +150,7 @@ describe('a derived grant of a compiled authority', () => {
   const root = grantOf('r', { subject: alice, issuer: carol, delegationDepth: 1, expiresAt: at('10:05:00') });
   const child = grantOf('c', { parentGrantId: 'r', expiresAt: at('10:05:00') });
   const pinned = (): CompiledAuthority => compile([child], { ancestorsPinned: true });
-  const ask = (compiled: CompiledAuthority, { world }: ReturnType<typeof worldOf>, now = NOW): string =>
+  const ask = (compiled: CompiledAuthority, { world }: { readonly world: World }, now = NOW): string =>
     decideSync(compiled.decide(work, { ...EXECUTE, now }), world).decision.reasonCode;
 
   it('has its ancestors looked up again at each decision, as they are not frozen', () => {
@@ -188,8 +187,8 @@ describe('a derived grant of a compiled authority', () => {
   });
   it('is asked about again after its ancestor could not be found out', () => {
     const compiled = pinned();
-    const failing = { ...worldOf(), world: { ...worldOf().world, ancestor: () => 'failed' as const } };
-    expect([ask(compiled, failing), ask(compiled, worldOf({ ancestors: [root] }))]).toEqual(['delegation_chain_unverified', 'allowed']);
+    const failing: World = { ancestor: () => 'failed' };
+    expect([ask(compiled, { world: failing }), ask(compiled, worldOf({ ancestors: [root] }))]).toEqual(['delegation_chain_unverified', 'allowed']);
   });
   it('is not settled while it is bounded: its uses are asked at each decision', () => {
     const compiled = compile([grantOf('c', { parentGrantId: 'r', expiresAt: at('10:05:00'), maxUses: 1 })], { ancestorsPinned: true });
@@ -215,12 +214,5 @@ describe('a large compiled authority', () => {
     expect(compiled.settle(read([]), NOW, 'discover')?.matchedGrantId).toBe('g255');
     expect(compiled.settle(read(['p3']), NOW, 'discover')?.matchedGrantId).toBe('g195');
     expect(decideSync(compiled.decide(read(['p64']), DISCOVER), {}).decision.reasonCode).toBe('no_matching_grant');
-  });
-  it('holds more places at one path than a call has room for arguments', () => {
-    const crowd = Array.from({ length: 2_100 }, (_, index) =>
-      parsedGrant(grantOf(`g${index}`, { maxUses: 1, capabilities: Array.from({ length: 64 }, () => capability(['Work'])) })),
-    );
-    const compiled = new CompiledAuthority(authorityOf(crowd.map(({ grant }) => grant), context(), { grantLimit: 3_000 }));
-    expect(decideSync(compiled.decide(work, EXECUTE), { use: () => 'exhausted' }).decision.reasonCode).toBe('grant_exhausted');
   });
 });

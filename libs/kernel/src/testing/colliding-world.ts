@@ -56,10 +56,16 @@ const drawCapability = (choices: Choices): Capability => {
   };
 };
 
+/** A start and an end that a grant may have together. */
+const BOUNDS: readonly CapabilityConstraints[] = [
+  ...[NEAR, FAR, '23:00:00', '10:00:00.001', ADMITTED].map((end) => ({ expiresAt: at(end) })),
+  ...['09:00:00', ADMITTED, '10:00:00.001'].map((start) => ({ notBefore: at(start) })),
+  { notBefore: at(ADMITTED), expiresAt: at(NEAR) },
+];
+
 const drawConstraints = (choices: Choices): CapabilityConstraints => ({
   ...(choices.oneIn(8) ? { purposes: choices.one([['p1'], ['p10'], ['p10', 'p1']]) } : {}),
-  ...(choices.oneIn(12) ? { notBefore: at(choices.one(['09:00:00', ADMITTED, '10:00:00.001'])) } : {}),
-  ...(choices.oneIn(3) ? { expiresAt: at(choices.one([NEAR, FAR, '23:00:00', ADMITTED, '10:00:00.001'])) } : {}),
+  ...(choices.oneIn(2) ? choices.one(BOUNDS) : {}),
   ...(choices.oneIn(5) ? { maxUses: 1 + choices.below(2) } : {}),
   ...(choices.oneIn(4) ? { delegationDepth: choices.below(3) } : {}),
 });
