@@ -6,17 +6,19 @@ import { HUGE_TEXT } from './document.ts';
 
 /** Here a tenth of the documents; `npm run fuzz -- contracts` puts all 100 000 to every contract. */
 const DOCUMENTS = 10_000;
+/** Always the same documents, so that a failing run repeats exactly; the long run draws new ones. */
+const SEED = 20_260_301;
 
 describe('hostile documents', () => {
   it('are accepted or refused by every contract, and nothing else happens', () => {
-    const { accepted, refused } = contractsUnderFire({ documents: DOCUMENTS });
+    const { accepted, refused } = contractsUnderFire({ documents: DOCUMENTS, seed: SEED });
     const never = (counters: ReadonlyMap<string, number>) => [...counters].filter(([, times]) => times === 0).map(([name]) => name);
     // A contract that never said yes was only ever shown rubbish; one that never said no was shown nothing hostile.
     expect(never(accepted)).toEqual([]);
     expect(never(refused)).toEqual([]);
   });
   it('are decoded or refused as bodies, and always with the one code', () => {
-    const { accepted, refused } = bodiesUnderFire({ documents: DOCUMENTS });
+    const { accepted, refused } = bodiesUnderFire({ documents: DOCUMENTS, seed: SEED });
     expect(Math.min(accepted, refused)).toBeGreaterThan(DOCUMENTS / 10);
   });
 });

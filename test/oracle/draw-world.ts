@@ -36,13 +36,13 @@ const JUST_AFTER_LATER = `${DAY}T10:05:00.001Z`;
 const MUCH_LATER = '2026-12-31T23:59:59Z';
 const NEVER = '2026-02-29T10:00:00Z';
 
-const NOWS = [ADMITTED, ADMITTED, LATER, LATER, JUST_BEFORE_LATER, JUST_AFTER_LATER, EARLY, ADMITTED_ELSEWHERE, NEVER];
+const NOWS = [ADMITTED, ADMITTED, LATER, LATER, JUST_BEFORE_LATER, JUST_AFTER_LATER, EARLY, ADMITTED_ELSEWHERE];
 const STARTS = [EARLY, ADMITTED, ADMITTED_ELSEWHERE, JUST_AFTER, JUST_BEFORE, ADMITTED_FINER, LATER];
 const ENDS = [MUCH_LATER, LATER, ADMITTED, ADMITTED_FINER, JUST_AFTER, JUST_AFTER_LATER, JUST_BEFORE_LATER, JUST_BEFORE];
 
 const PATHS: readonly (readonly string[])[] = [['cell-3'], [], ['cell-30'], ['cell-3', 'x'], ['cell-3', 'cell-30'], ['Cell-3']];
 const NAMESPACES = ['files', 'files', 'files', 'files', 'files.x'];
-const ACTIONS = ['read', 'read', 'list', 'read:*', '*'];
+const ACTIONS = ['read', 'read', 'read', 'list', 'read:*', '*'];
 
 /** Grants, by default `n` of them, that can collide by id with what is stored. */
 const HELD_IDS = ['g1', 'g2', 'g3', 'r1', 'g1'];
@@ -52,29 +52,32 @@ export interface DrawnCase {
   readonly requests: readonly CapabilityRequirement[];
 }
 
-export const drawCase = (draw: Draw): DrawnCase => ({
-  requests: [drawRequest(draw), drawRequest(draw)],
-  world: drawWorld(draw),
-});
+export const drawCase = (draw: Draw): DrawnCase => {
+  const { world, grants } = drawWorldOf(draw);
+  return { world, requests: [drawRequestNear(draw, grants), drawRequestNear(draw, grants)] };
+};
 
-export const drawWorld = (draw: Draw): SmallWorld => {
+export const drawWorld = (draw: Draw): SmallWorld => drawWorldOf(draw).world;
+
+/** A world, and the grants that its source would have returned had nothing gone wrong. */
+const drawWorldOf = (draw: Draw): { readonly world: SmallWorld; readonly grants: readonly CapabilityGrant[] } => {
   const context = drawContext(draw);
   const tower = draw.rarely(12);
   const held = Array.from({ length: 1 + draw.below(4) }, (_, place) => drawHeld(draw, HELD_IDS[place] as string, tower));
   const ids = held.map(({ id }) => id);
   const above = tower ? drawTower(draw) : drawAncestors(draw);
   const used: Record<string, number> = {};
-  for (const id of ids) if (draw.rarely(2)) used[id] = 1 + draw.below(3);
-  const verifier = draw.rarely(8) ? { verifierRejects: draw.some(ids, 2) } : {};
+  for (const id of ids) if (draw.rarely(3)) used[id] = 1 + draw.below(2);
+  const verifier = draw.rarely(8) ? { verifierRejects: draw.some(ids, 3) } : {};
   const ceiling = draw.rarely(4) ? { ceiling: drawCeiling(draw, ids) } : {};
   const live = draw.rarely(8) ? { revokedNow: drawRevoked(draw, [...ids, 'r1', 'r2']) } : {};
-  return {
+  const world: SmallWorld = {
     context,
-    now: draw.one(NOWS),
+    now: draw.rarely(24) ? NEVER : draw.one(NOWS),
     held: spoiled(draw, held),
-    grantLimit: draw.rarely(12) ? 2 : 256,
+    grantLimit: draw.rarely(16) ? 2 : 256,
     stored: [...above, ...held],
-    resolver: draw.rarely(5) ? draw.one(['missing', 'failing', 'leaky', 'lying']) : 'sound',
+    resolver: draw.rarely(5) ? draw.one(['missing', 'failing', 'leaky', 'lying', 'leaky']) : 'sound',
     ancestorsMax: tower ? 16 : draw.one([16, 16, 16, 2, 1]),
     usage: draw.rarely(6) ? draw.one(['missing', 'failing']) : 'sound',
     used,
@@ -82,6 +85,7 @@ export const drawWorld = (draw: Draw): SmallWorld => {
     ...ceiling,
     ...live,
   };
+  return { world, grants: held };
 };
 
 const drawContext = (draw: Draw): AccessContext => {
@@ -114,7 +118,7 @@ const drawCeiling = (draw: Draw, ids: readonly string[]): SmallCeiling => ({
 });
 
 export const drawCapability = (draw: Draw, paths: readonly (readonly string[])[] = PATHS): Capability => {
-  const owner = draw.one([undefined, undefined, humanA, humanB, agentA]);
+  const owner = draw.one([undefined, undefined, undefined, undefined, undefined, humanA, humanB, agentA]);
   return {
     resource: { namespace: draw.one(NAMESPACES), path: [...draw.one(paths)], ...(owner === undefined ? {} : { owner }) },
     actions: [draw.one(ACTIONS), ...(draw.rarely(3) ? [draw.one(ACTIONS)] : [])],
@@ -128,7 +132,7 @@ export const drawConstraints = (draw: Draw): CapabilityConstraints => {
   if (draw.rarely(5)) constraints.purposes = draw.one([['p1'], ['p10'], ['p1', 'p10'], ['p10', ' p1']]);
   if (draw.rarely(5)) constraints.notBefore = draw.one(STARTS);
   if (draw.rarely(4)) constraints.expiresAt = draw.one(ENDS);
-  if (draw.rarely(4)) constraints.maxUses = 1 + draw.below(2);
+  if (draw.rarely(3)) constraints.maxUses = 1 + draw.below(2);
   if (draw.rarely(4)) constraints.delegationDepth = draw.below(3);
   return constraints;
 };
@@ -142,7 +146,7 @@ const drawHeld = (draw: Draw, id: string, tower: boolean): CapabilityGrant => {
     issuer: inLine(1),
     capabilities: tower && draw.rarely(2) ? EVERYTHING : [drawCapability(draw), ...(draw.rarely(3) ? [drawCapability(draw)] : [])],
     constraints: drawConstraints(draw),
-    issuedAt: draw.rarely(6) ? draw.one(STARTS) : EARLY,
+    issuedAt: draw.rarely(8) ? draw.one(STARTS) : EARLY,
   };
   if (draw.rarely(10)) grant.revokedAt = draw.one([ADMITTED, JUST_BEFORE, JUST_AFTER, LATER, EARLY]);
   if (derived) {
@@ -157,9 +161,9 @@ const drawAncestors = (draw: Draw): CapabilityGrant[] => {
   const height = 1 + draw.below(3);
   return Array.from({ length: height }, (_, index) => {
     const place = index + 1;
-    const closing = draw.rarely(4) ? draw.one(['g1', 'r1', 'lost']) : undefined;
+    const closing = draw.rarely(3) ? draw.one(['g1', 'r1', 'lost']) : undefined;
     const ancestor = permissive(place, place === height ? closing : `r${place + 1}`);
-    if (!draw.rarely(2)) return ancestor;
+    if (!draw.rarely(3)) return ancestor;
     return draw.one<(grant: CapabilityGrant) => CapabilityGrant>([
       (grant) => grant,
       (grant) => ({ ...grant, constraints: { ...grant.constraints, ...drawConstraints(draw) } }),
@@ -167,6 +171,7 @@ const drawAncestors = (draw: Draw): CapabilityGrant[] => {
       (grant) => ({ ...grant, issuedAt: draw.one(STARTS) }),
       (grant) => ({ ...grant, revokedAt: draw.one([ADMITTED, JUST_AFTER, LATER]) }),
       (grant) => ({ ...grant, subject: agentB }),
+      (grant) => ({ ...grant, namespaceId: 'w2' }),
       (grant) => ({ ...grant, namespaceId: 'w2' }),
       ({ constraints: { delegationDepth: _, ...rest }, ...grant }) => ({ ...grant, constraints: rest }),
       (grant) => ({ ...grant, constraints: { ...grant.constraints, delegationDepth: draw.below(3) } }),
@@ -200,7 +205,7 @@ const permissive = (place: number, parentGrantId: string | undefined): Capabilit
 
 /** Now and then, what a grant source must not return. */
 const spoiled = (draw: Draw, held: readonly CapabilityGrant[]): unknown => {
-  if (!draw.rarely(6)) return held;
+  if (!draw.rarely(10)) return held;
   const [first, ...rest] = held as [CapabilityGrant, ...CapabilityGrant[]];
   const place = draw.below(2);
   const put = (grant: unknown): unknown[] => (place === 0 ? [grant, ...rest] : [...rest, grant]);
@@ -247,4 +252,13 @@ export const drawRequest = (draw: Draw): CapabilityRequirement => {
     { ...request, resource: { namespace: 'files', path: Array.from({ length: 65 }, () => 'd') } },
     { ...request, resource: { namespace: 'files', path: [], owner: agentA } },
   ]);
+};
+
+/** Mostly something that one of these grants is about: chance alone would hardly ever ask for what was granted. */
+export const drawRequestNear = (draw: Draw, grants: readonly CapabilityGrant[]): CapabilityRequirement => {
+  if (grants.length === 0 || draw.rarely(3)) return drawRequest(draw);
+  const { resource, actions } = draw.one(draw.one(grants).capabilities);
+  const below = draw.one([[], [], ['x'], ['cell-3'], ['cell-30']]);
+  const owner = draw.rarely(4) ? { owner: draw.one([humanA, humanB]) } : {};
+  return { resource: { namespace: resource.namespace, path: [...resource.path, ...below], ...owner }, action: draw.one(actions) };
 };

@@ -1,6 +1,8 @@
 import { type CapabilityGrant, type CapabilityRequirement, instantOf } from '@sharedos/contracts';
 import {
   type AncestorAnswer,
+  type AuthorityFailure,
+  CompiledAuthority,
   type Decided,
   type HostCeiling,
   type UseAnswer,
@@ -111,16 +113,37 @@ export const kernelDecide = (
   { ports, taken } = portsOf(world),
 ): KernelAnswer => {
   const loaded = held(world);
-  if (!loaded.ok) {
-    const { code, detail } = loaded.error;
-    return {
-      decided: decidedWithoutAuthority(loaded.error),
-      taken,
-      unloaded: detail === undefined ? code : `${code} ${detail.grantId} ${detail.reason}`,
-    };
-  }
-  const ceiling = world.ceiling === undefined ? {} : { ceiling: ceilingOf(world.ceiling) };
-  return { decided: decideSync(decide(loaded.value, request, { ...optionsOf(world), ...question, ...ceiling }), ports), taken };
+  if (!loaded.ok) return unloaded(loaded.error, taken);
+  return { decided: decideSync(decide(loaded.value, request, askedOf(world, question)), ports), taken };
+};
+
+/**
+ * The same of one authority that is compiled for the whole world and asked over and over, its ancestors pinned: what it keeps
+ * from one question must not show in the answer to the next. Every question finds the uses as the world has them.
+ */
+export const compiledDecide = (world: SmallWorld): ((request: CapabilityRequirement, question: Question) => KernelAnswer) => {
+  const loaded = held(world);
+  if (!loaded.ok) return () => unloaded(loaded.error, []);
+  const compiled = new CompiledAuthority(loaded.value, { ancestorsPinned: true, ancestorsMax: world.ancestorsMax });
+  return (request, question) => {
+    const { ports, taken } = portsOf(world);
+    return { decided: decideSync(compiled.decide(request, askedOf(world, question)), ports), taken };
+  };
+};
+
+const askedOf = (world: SmallWorld, question: Question) => ({
+  ...optionsOf(world),
+  ...question,
+  ...(world.ceiling === undefined ? {} : { ceiling: ceilingOf(world.ceiling) }),
+});
+
+const unloaded = (failure: AuthorityFailure, taken: readonly string[]): KernelAnswer => {
+  const { code, detail } = failure;
+  return {
+    decided: decidedWithoutAuthority(failure),
+    taken,
+    unloaded: detail === undefined ? code : `${code} ${detail.grantId} ${detail.reason}`,
+  };
 };
 
 export const kernelReach = (world: SmallWorld) => {
