@@ -12,7 +12,8 @@ import { type Asking, type AsyncWorld, decideWith } from './asking.ts';
 import type { HeldAuthority } from './authority.ts';
 import { type ResolvedAuthority, heldBy } from './authority-resolver.ts';
 import type { HostCeiling } from './ceiling.ts';
-import { type AuthorizationExplanation, type AuthorizationReasonCode, type Decided, type DecideOptions, decide } from './decide.ts';
+import { CompiledAuthority } from './compiled-authority.ts';
+import type { AuthorizationExplanation, AuthorizationReasonCode, Decided, DecideOptions } from './decide.ts';
 import type { DelegationChainResolver } from './delegation-chain.ts';
 import { ancestorsFrom } from './delegation-chain.ts';
 import { frozenCopy, sealed } from './contract-value.ts';
@@ -90,6 +91,8 @@ export let deciderOf: (authorizer: CapabilityAuthorizer) => Decider;
 export class CapabilityAuthorizer {
   readonly #options: CapabilityAuthorizerOptions;
   readonly #decider: Decider;
+  /** What was decided on before, ready for the next decision. Ancestors are this host's to change, so no chain is kept. */
+  readonly #compiled = new WeakMap<HeldAuthority, CompiledAuthority>();
 
   static {
     deciderOf = (authorizer) => authorizer.#decider;
@@ -158,9 +161,24 @@ export class CapabilityAuthorizer {
     const held = heldBy(authority);
     if (held === undefined) return { decision: { allowed: false, reasonCode: 'authority_unavailable' } };
     const { installed, run, reportCeiling } = this.#decider;
-    const decided = await run(decide(held, request, { now: operationInstant(held, now), ...kind, ...installed }));
+    const { ceiling, checks } = installed;
+    const compiled = this.#compiledOf(held);
+    const instant = operationInstant(held, now);
+    if (ceiling === undefined && checks?.verifier !== true && checks?.liveRevocation !== true) {
+      const settled = compiled.settle(request, instant, kind.mode);
+      if (settled?.allowed === true) return { decision: settled };
+    }
+    const decided = await run(compiled.decide(request, { now: instant, ...kind, ...installed }));
     reportCeiling(decided, held.context, request);
     return decided;
+  }
+
+  #compiledOf(held: HeldAuthority): CompiledAuthority {
+    const known = this.#compiled.get(held);
+    if (known !== undefined) return known;
+    const compiled = new CompiledAuthority(held, { ancestorsMax: this.#decider.installed.ancestorsMax });
+    this.#compiled.set(held, compiled);
+    return compiled;
   }
 }
 
