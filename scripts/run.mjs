@@ -8,6 +8,9 @@ const PROGRAMS = {
   demo: 'libs/cli/src/demo.ts',
   bench: 'test/bench/bench.ts',
   schemas: 'scripts/generate-schemas.ts',
+  docs: 'scripts/generate-docs.ts',
+  fuzz: 'scripts/fuzz.ts',
+  mutate: 'scripts/mutate.ts',
 };
 
 const USAGE = `usage: node scripts/run.mjs <command> [arguments]
@@ -18,6 +21,9 @@ const USAGE = `usage: node scripts/run.mjs <command> [arguments]
   bench     measure against the floors of this machine
   schemas   write schemas/ anew from libs/contracts
   format    format the sources
+  docs      write the generated pages of docs/ anew
+  fuzz      hold the rules to a million small worlds, or the contracts to hostile documents
+  mutate    break the rules one at a time, in a copy, and see that a test says so
 `;
 
 const main = async ([command, ...rest]) => {

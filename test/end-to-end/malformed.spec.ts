@@ -92,7 +92,7 @@ interface PubAck {
 }
 
 /** Queues a body as it is, and waits for the refusal that reaches its sender. */
-const refusalOf = async (body: string | Uint8Array, schema: string | undefined = undefined): Promise<ProtocolError> => {
+const refusalOf = async (body: string | Uint8Array, schema?: string): Promise<ProtocolError> => {
   const subject = principalSubject('turn.request', NAMESPACE, ALICE);
   const ack = (await raw.request(subject, body, { timeout: 10_000, headers: named(schema) })).json<PubAck>();
   if (ack.error !== undefined || ack.seq === undefined) throw new Error(`the broker did not queue it: ${ack.error?.description}`);
@@ -104,7 +104,7 @@ const refusalOf = async (body: string | Uint8Array, schema: string | undefined =
 const answerTo = async (
   verb: PrincipalRequestVerb,
   body: string | Uint8Array,
-  schema: string | undefined = undefined,
+  schema?: string,
 ): Promise<{ schema: string | undefined; reply: unknown }> => {
   const message = await raw.request(principalSubject(verb, NAMESPACE, ALICE), body, { timeout: 10_000, headers: named(schema) });
   return { schema: message.headers?.get(SCHEMA_HEADER), reply: message.json() };

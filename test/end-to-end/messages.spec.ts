@@ -59,7 +59,9 @@ const entriesOf = async (principal: Address, id: string) => (await inboxOf(princ
 
 const told = ({ type, outcome, reason, grantId, messageId }: AuditEvent) => [type, outcome, reason, grantId, messageId];
 const recordsOf = async (id: string) =>
-  (await system.records(`trace-${id}`, (found) => found.some(({ type }) => type === 'message.sent'))).filter(({ type }) => type !== 'authority.resolved');
+  (await system.records(`trace-${id}`, (found) => found.some(({ type }) => type === 'message.sent'))).filter(
+    ({ type }) => type !== 'authority.resolved',
+  );
 
 describe('a message', () => {
   it('is sent under its own decision, and both are on record without its payload', async () => {
@@ -69,7 +71,13 @@ describe('a message', () => {
       ['authorization.checked', 'allowed', undefined, 'scout-to-bob', undefined],
       ['message.sent', 'succeeded', undefined, 'scout-to-bob', 'plain'],
     ]);
-    expect(records[0]).toMatchObject({ actor: SCOUT, authority: ALICE, resource: { namespace: 'sharedos.messaging', path: ['human', 'bob'] }, action: 'send', operationId: 'plain' });
+    expect(records[0]).toMatchObject({
+      actor: SCOUT,
+      authority: ALICE,
+      resource: { namespace: 'sharedos.messaging', path: ['human', 'bob'] },
+      action: 'send',
+      operationId: 'plain',
+    });
     expect(records[1]).toMatchObject({ receiver: BOB });
     expect(JSON.stringify(records)).not.toContain('hello from');
   });
@@ -103,7 +111,11 @@ describe('a message', () => {
     expect(accepted.length).toBeGreaterThanOrEqual(2);
     expect(new Set(accepted.map((receipt) => JSON.stringify(receipt))).size).toBe(1);
     // One that came while the first was under way is told so, and may ask again.
-    expect(receipts.filter(({ status }) => status !== 'accepted').every((receipt) => 'error' in receipt && receipt.error.code === 'replay_pending')).toBe(true);
+    expect(
+      receipts
+        .filter(({ status }) => status !== 'accepted')
+        .every((receipt) => 'error' in receipt && receipt.error.code === 'replay_pending'),
+    ).toBe(true);
     expect(await entriesOf(BOB, 'again')).toHaveLength(1);
   });
 });
@@ -127,17 +139,27 @@ describe('a message is refused', () => {
   it('with a grant to run its recipient, or over files of the same name', async () => {
     await system.grant('scout-runs-scout', { namespace: 'sharedos.execution', path: ['agent', 'scout'], actions: ['invoke', 'send'] });
     await system.grant('scout-files', { namespace: 'files', path: ['agent', 'scout'], actions: ['send'] });
-    expect(await receiptOf(message('misused', { receiver: SCOUT }))).toMatchObject({ status: 'denied', error: { code: 'no_matching_grant' } });
+    expect(await receiptOf(message('misused', { receiver: SCOUT }))).toMatchObject({
+      status: 'denied',
+      error: { code: 'no_matching_grant' },
+    });
     expect(await inboxOf(SCOUT)).toEqual([]);
   });
 
   it('once a bounded grant is spent, and only then; a repetition of what was sent spends nothing', async () => {
-    await system.grant('once-to-auditor', { namespace: 'sharedos.messaging', path: ['human', 'auditor'], actions: ['send'], scope: 'exact' }, { constraints: { maxUses: 1 } });
+    await system.grant(
+      'once-to-auditor',
+      { namespace: 'sharedos.messaging', path: ['human', 'auditor'], actions: ['send'], scope: 'exact' },
+      { constraints: { maxUses: 1 } },
+    );
     const first = message('first-use', { receiver: AUDITOR, createdAt: '2026-01-01T12:00:00Z' });
     const accepted = await receiptOf(first);
     expect(accepted).toMatchObject({ status: 'accepted' });
     expect(await receiptOf(first)).toEqual(accepted);
-    expect(await receiptOf(message('second-use', { receiver: AUDITOR }))).toMatchObject({ status: 'denied', error: { code: 'grant_exhausted' } });
+    expect(await receiptOf(message('second-use', { receiver: AUDITOR }))).toMatchObject({
+      status: 'denied',
+      error: { code: 'grant_exhausted' },
+    });
     expect(await receiptOf(first)).toEqual(accepted);
     expect((await inboxOf(AUDITOR)).map((entry) => entry.message.id)).toEqual(['first-use']);
     expect((await recordsOf('second-use')).map(told)).toEqual([
@@ -147,7 +169,10 @@ describe('a message is refused', () => {
   });
 
   it('when it names another sender than who sends it', async () => {
-    expect(await send(message('forged', { sender: ALICE }))).toMatchObject({ ok: false, error: { kind: 'refused', error: { code: 'identity_mismatch', retryable: false } } });
+    expect(await send(message('forged', { sender: ALICE }))).toMatchObject({
+      ok: false,
+      error: { kind: 'refused', error: { code: 'identity_mismatch', retryable: false } },
+    });
     expect(await entriesOf(BOB, 'forged')).toEqual([]);
     expect((await recordsOf('forged')).map(told)).toEqual([['message.sent', 'denied', 'identity_mismatch', undefined, 'forged']]);
   });
@@ -156,7 +181,10 @@ describe('a message is refused', () => {
     await system.grant('brief', { namespace: 'sharedos.messaging', path: ['human', 'alice'], actions: ['send'], scope: 'exact' });
     expect(await receiptOf(message('before', { receiver: ALICE }))).toMatchObject({ status: 'accepted' });
     expect(await (await system.client(ALICE)).grants.revoke('brief')).toMatchObject({ ok: true });
-    expect(await receiptOf(message('after', { receiver: ALICE }))).toMatchObject({ status: 'denied', error: { code: 'no_matching_grant' } });
+    expect(await receiptOf(message('after', { receiver: ALICE }))).toMatchObject({
+      status: 'denied',
+      error: { code: 'no_matching_grant' },
+    });
     expect((await inboxOf(ALICE)).map((entry) => entry.message.id)).toEqual(['before']);
   });
 });
@@ -197,7 +225,8 @@ describe('a router killed while it sends', () => {
           first.push(send(letter));
         }
       };
-      const operations = async () => (await readOperations(bus)).filter(([claimed]) => claimed?.type === 'claimed' && claimed.operationId.startsWith('letter-'));
+      const operations = async () =>
+        (await readOperations(bus)).filter(([claimed]) => claimed?.type === 'claimed' && claimed.operationId.startsWith('letter-'));
       const endingIn = async (type: string) => (await operations()).filter((records) => records.at(-1)?.type === type).length;
       const routerRunning = (): ServiceProcess => {
         const router = system.stack.services().find(({ name }) => name === 'messaging-router');

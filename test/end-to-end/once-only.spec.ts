@@ -35,9 +35,17 @@ beforeAll(async () => {
   await system.letAliceRunScout();
   await system.grant('write-log', { path: ['log'], actions: ['append'] });
   await system.grant('search-tree', { path: ['tree'], actions: ['search'] });
-  await system.grant('bob-runs-scout', { namespace: 'sharedos.execution', path: ['agent', 'scout'], actions: ['invoke'], scope: 'exact' }, { from: BOB });
+  await system.grant(
+    'bob-runs-scout',
+    { namespace: 'sharedos.execution', path: ['agent', 'scout'], actions: ['invoke'], scope: 'exact' },
+    { from: BOB },
+  );
   await system.grant('bob-writes-log', { path: ['log'], actions: ['append'] }, { from: BOB });
-  await system.grant('audit', { namespace: 'sharedos', path: ['audit'], actions: ['read'], scope: 'exact' }, { to: { kind: 'human', userId: 'auditor' } });
+  await system.grant(
+    'audit',
+    { namespace: 'sharedos', path: ['audit'], actions: ['read'], scope: 'exact' },
+    { to: { kind: 'human', userId: 'auditor' } },
+  );
 });
 afterAll(async () => {
   await evidence?.close();
@@ -49,7 +57,8 @@ beforeEach(() => executors.upTo(2), DEADLINE_MS);
 const growTree = (folder: string): void => {
   for (let branch = 0; branch < 20; branch += 1) {
     mkdirSync(join(folder, `branch-${branch}`), { recursive: true });
-    for (let leaf = 0; leaf < 90; leaf += 1) writeFileSync(join(folder, `branch-${branch}`, `leaf-${leaf}`), 'Nothing to find here.\n'.repeat(40));
+    for (let leaf = 0; leaf < 90; leaf += 1)
+      writeFileSync(join(folder, `branch-${branch}`, `leaf-${leaf}`), 'Nothing to find here.\n'.repeat(40));
   }
 };
 const search: ScriptedCall = { tool: 'files.search', arguments: { path: ['tree'], query: 'a needle' } };
@@ -59,7 +68,10 @@ const lineOf = (call: number): string => `call-${call}`.padEnd(15, '.');
 const LINE_BYTES = 16;
 const logOf = (executionId: string): string => join(alicesFolder, 'log', executionId);
 const appends = (executionId: string, count: number): ScriptedCall[] =>
-  Array.from({ length: count }, (_, index) => ({ tool: 'files.append', arguments: { path: ['log', executionId], content: `${lineOf(index + 1)}\n` } }));
+  Array.from({ length: count }, (_, index) => ({
+    tool: 'files.append',
+    arguments: { path: ['log', executionId], content: `${lineOf(index + 1)}\n` },
+  }));
 
 /** A turn that writes its own log, which is made here and empty. */
 const writing = (executionId: string, count: number, more: readonly ScriptedCall[] = []): TurnRequest => {
@@ -67,7 +79,10 @@ const writing = (executionId: string, count: number, more: readonly ScriptedCall
   return turnOf({ executionId, traceId: `trace-${executionId}`, calls: [...appends(executionId, count), ...more] });
 };
 const linesWritten = (executionId: string): number => statSync(logOf(executionId)).size / LINE_BYTES;
-const linesOf = (executionId: string): string[] => readFileSync(logOf(executionId), 'utf8').split('\n').filter((line) => line !== '');
+const linesOf = (executionId: string): string[] =>
+  readFileSync(logOf(executionId), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '');
 
 const endsOf = (records: readonly LedgerRecord[]) => records.filter((record) => record.type === 'ended');
 const admittedOf = (records: readonly LedgerRecord[]) => records.flatMap((record) => (record.type === 'admitted' ? [record.callId] : []));
@@ -201,47 +216,63 @@ describe('an executor killed with a turn in its hands', () => {
     ]);
     // Asked again, it is answered from the record: an interrupted turn is never run.
     expect(await run(turnOf({ executionId: 'in-handler', calls: [] })).catch((error: Error) => error.message)).toContain('replay_conflict');
-    expect(await alice.turns.get('in-handler')).toMatchObject({ ok: true, value: { summary: { state: 'cancelled', code: 'turn_cancelled' }, result: interrupted } });
+    expect(await alice.turns.get('in-handler')).toMatchObject({
+      ok: true,
+      value: { summary: { state: 'cancelled', code: 'turn_cancelled' }, result: interrupted },
+    });
   });
 
-  it('at any moment: at most one effect of each admitted call, none without its admission, and one terminal record', { timeout: 120_000 }, async () => {
-    const alice = await system.client(ALICE);
-    const random = seeded(SEED);
-    const rounds: { readonly executionId: string; readonly answer: Promise<ExecutionResult>; readonly next: Promise<ExecutionResult> }[] = [];
-    for (const [round, moment] of [...MOMENTS, ...MOMENTS, ...MOMENTS, 'claimed' as const].entries()) {
-      await executors.upTo(2);
-      const executionId = `killed-${round}`;
-      const linesBefore = moment === 'claimed' ? 0 : Math.floor(random() * 20);
-      const submitted = await submit(alice, writing(executionId, CALLS));
-      const victim = await claimedBy(executionId);
-      await waitFor(`${linesBefore} lines of ${executionId}`, () => linesWritten(executionId) >= linesBefore, DEADLINE_MS);
-      if (moment !== 'claimed') await stopWhere(`${executionId} to be stopped with its last call ${moment}`, victim, async () => (await momentOf(executionId)) === moment, DEADLINE_MS);
-      await victim.kill();
-      rounds.push({ executionId, answer: answerOf(submitted), next: run(writing(`after-${executionId}`, 1)) });
-    }
-    const met: Moment[] = [];
-    for (const { executionId, answer, next } of rounds) {
-      const [result, following] = await Promise.all([answer, next]);
-      expect(following).toMatchObject({ status: 'succeeded' });
-      expect(result).toMatchObject(interrupted);
-      const records = await expectOnce(executionId);
-      expect(endsOf(records)).toMatchObject([{ by: 'recovery', result }]);
-      expect(await evidence.answers(executionId)).toEqual([result]);
-      // One record that it had sent may have arrived after it was stopped. Nothing else has moved since the kill.
-      const stood = await momentOf(executionId, records.at(-2));
-      if (stood !== undefined) met.push(stood);
+  it(
+    'at any moment: at most one effect of each admitted call, none without its admission, and one terminal record',
+    { timeout: 120_000 },
+    async () => {
+      const alice = await system.client(ALICE);
+      const random = seeded(SEED);
+      const rounds: { readonly executionId: string; readonly answer: Promise<ExecutionResult>; readonly next: Promise<ExecutionResult> }[] =
+        [];
+      for (const [round, moment] of [...MOMENTS, ...MOMENTS, ...MOMENTS, 'claimed' as const].entries()) {
+        await executors.upTo(2);
+        const executionId = `killed-${round}`;
+        const linesBefore = moment === 'claimed' ? 0 : Math.floor(random() * 20);
+        const submitted = await submit(alice, writing(executionId, CALLS));
+        const victim = await claimedBy(executionId);
+        await waitFor(`${linesBefore} lines of ${executionId}`, () => linesWritten(executionId) >= linesBefore, DEADLINE_MS);
+        if (moment !== 'claimed')
+          await stopWhere(
+            `${executionId} to be stopped with its last call ${moment}`,
+            victim,
+            async () => (await momentOf(executionId)) === moment,
+            DEADLINE_MS,
+          );
+        await victim.kill();
+        rounds.push({ executionId, answer: answerOf(submitted), next: run(writing(`after-${executionId}`, 1)) });
+      }
+      const met: Moment[] = [];
+      for (const { executionId, answer, next } of rounds) {
+        const [result, following] = await Promise.all([answer, next]);
+        expect(following).toMatchObject({ status: 'succeeded' });
+        expect(result).toMatchObject(interrupted);
+        const records = await expectOnce(executionId);
+        expect(endsOf(records)).toMatchObject([{ by: 'recovery', result }]);
+        expect(await evidence.answers(executionId)).toEqual([result]);
+        // One record that it had sent may have arrived after it was stopped. Nothing else has moved since the kill.
+        const stood = await momentOf(executionId, records.at(-2));
+        if (stood !== undefined) met.push(stood);
 
-      const { openCalls } = foldExecution(records.slice(0, -1));
-      expect(openCalls).toHaveLength(stood === 'admitted' || stood === 'effective' ? 1 : 0);
-      const audit = await endedAudit(executionId);
-      const told = (type: string, outcome: string, reason?: string) =>
-        audit.filter((event) => event.type === type && event.outcome === outcome && event.reason === reason).map(({ operationId }) => operationId);
-      expect(told('tool.invoked', 'failed', 'operation_aborted')).toEqual(openCalls);
-      expect(told('tool.invoked', 'succeeded')).toEqual(settledOf(records));
-      expect(told('turn.ended', 'failed', 'turn_cancelled')).toEqual([executionId]);
-    }
-    expect(MOMENTS.filter((moment) => !met.includes(moment))).toEqual([]);
-  });
+        const { openCalls } = foldExecution(records.slice(0, -1));
+        expect(openCalls).toHaveLength(stood === 'admitted' || stood === 'effective' ? 1 : 0);
+        const audit = await endedAudit(executionId);
+        const told = (type: string, outcome: string, reason?: string) =>
+          audit
+            .filter((event) => event.type === type && event.outcome === outcome && event.reason === reason)
+            .map(({ operationId }) => operationId);
+        expect(told('tool.invoked', 'failed', 'operation_aborted')).toEqual(openCalls);
+        expect(told('tool.invoked', 'succeeded')).toEqual(settledOf(records));
+        expect(told('turn.ended', 'failed', 'turn_cancelled')).toEqual([executionId]);
+      }
+      expect(MOMENTS.filter((moment) => !met.includes(moment))).toEqual([]);
+    },
+  );
 
   it('after its terminal record and before its answer was stored: the record answers, and nothing runs again', async () => {
     const alice = await system.client(ALICE);
@@ -279,11 +310,23 @@ describe('an executor stopped past its claim and continued', () => {
     const many = await submit(alice, writing('stopped-many', CALLS));
     const victim = await claimedBy('stopped-many');
     for (const other of executors.running()) if (other !== victim) await other.stop();
-    const deep = await submit(alice, writing('stopped-deep', 1, Array.from({ length: 30 }, () => search)));
+    const deep = await submit(
+      alice,
+      writing(
+        'stopped-deep',
+        1,
+        Array.from({ length: 30 }, () => search),
+      ),
+    );
     await waitFor('a few lines', () => linesWritten('stopped-many') >= 3 && linesWritten('stopped-deep') === 1, DEADLINE_MS);
     await insideHandler('stopped-deep');
     // Its call is on record and has done nothing: the very effect that it goes on to have then.
-    await stopWhere('stopped-many to be stopped with a call admitted', victim, async () => (await momentOf('stopped-many')) === 'admitted', DEADLINE_MS);
+    await stopWhere(
+      'stopped-many to be stopped with a call admitted',
+      victim,
+      async () => (await momentOf('stopped-many')) === 'admitted',
+      DEADLINE_MS,
+    );
     const survivor = await executors.start();
     const answers = await Promise.all([answerOf(many), answerOf(deep)]);
     expect(answers).toMatchObject([interrupted, interrupted]);
@@ -391,4 +434,6 @@ const refuseAnswers = async (): Promise<() => Promise<void>> => {
 
 /** Requests that are with an executor for the second time or more. */
 const redelivered = (): Promise<number> =>
-  asProvisioner(async (connection) => (await (await connection.jetstreamManager()).consumers.info('TURNS', 'tool-executor')).num_redelivered);
+  asProvisioner(
+    async (connection) => (await (await connection.jetstreamManager()).consumers.info('TURNS', 'tool-executor')).num_redelivered,
+  );

@@ -22,7 +22,12 @@ describe('one turn through four services', () => {
     });
     expect(result.status).toBe('succeeded');
     expect(result).toMatchObject({
-      output: { calls: [{ tool: 'files.read', status: 'succeeded', output: { content: 'Buy milk' } }, { status: 'denied', code: 'no_matching_grant' }] },
+      output: {
+        calls: [
+          { tool: 'files.read', status: 'succeeded', output: { content: 'Buy milk' } },
+          { status: 'denied', code: 'no_matching_grant' },
+        ],
+      },
     });
     const records = await system.records('trace-one', (found) => found.some(({ type }) => type === 'turn.ended'));
     expect(records.map(({ type, outcome, reason }) => [type, outcome, reason])).toEqual([

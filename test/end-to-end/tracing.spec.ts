@@ -38,14 +38,22 @@ beforeAll(async () => {
   const traced = tracedTo(receiver);
   Object.assign(process.env, traced);
   telemetry = await startTelemetry({ service: 'client', instance: 'test', version: '0.1.0' });
-  system = await startTestSystem({ env: (service) => (service === 'authorizer' ? { ...traced, SHAREDOS_TOKEN_SECRET: TOKEN_SECRET } : traced) });
-  await system.files(ALICE, { 'notes/plan.md': `Buy milk. ${MARKERS.fileContent}\n`, 'log/today': '', 'private/diary.md': MARKERS.fileContent });
+  system = await startTestSystem({
+    env: (service) => (service === 'authorizer' ? { ...traced, SHAREDOS_TOKEN_SECRET: TOKEN_SECRET } : traced),
+  });
+  await system.files(ALICE, {
+    'notes/plan.md': `Buy milk. ${MARKERS.fileContent}\n`,
+    'log/today': '',
+    'private/diary.md': MARKERS.fileContent,
+  });
   await system.letAliceRunScout();
   await system.grant('notes', { path: ['notes'], actions: ['read', 'search', 'create'] });
   await system.grant('log', { path: ['log'], actions: ['append'] }, { constraints: { maxUses: 1 } });
   await system.grant('letters', { namespace: 'sharedos.messaging', path: ['human', 'bob'], actions: ['send'], scope: 'exact' });
   await system.grant('audit', { namespace: 'sharedos', path: ['audit'], actions: ['read'], scope: 'exact' }, { to: AUDITOR });
-  const sent = await withSpan('letter', {}, async () => (await system.client(SCOUT)).messages.send({ receiver: BOB, purpose: 'testing', authority: ALICE, payload: MARKERS.messagePayload }));
+  const sent = await withSpan('letter', {}, async () =>
+    (await system.client(SCOUT)).messages.send({ receiver: BOB, purpose: 'testing', authority: ALICE, payload: MARKERS.messagePayload }),
+  );
   expect(sent).toMatchObject({ ok: true, value: { status: 'accepted' } });
   ({ result, trace } = await tracedTurn());
 });
@@ -76,14 +84,19 @@ const tracedTurn = async (): Promise<{ result: ExecutionResult; trace: readonly 
       { tool: 'files.nonsense', arguments: { text: MARKERS.refusedArgument } },
     ],
   });
-  const submitted = await (await system.client(ALICE)).turns.submit({ ...request, metadata: { note: MARKERS.metadata } }, { onEvent: (event) => events.push(JSON.stringify(event)) });
+  const submitted = await (
+    await system.client(ALICE)
+  ).turns.submit({ ...request, metadata: { note: MARKERS.metadata } }, { onEvent: (event) => events.push(JSON.stringify(event)) });
   if (!submitted.ok) throw new Error(`the turn was not queued: ${JSON.stringify(submitted.error)}`);
   const answer = await submitted.value.result;
   if (!answer.ok) throw new Error(`the turn was not answered: ${JSON.stringify(answer.error)}`);
   const spans = await receiver.waitFor((all) => {
     const ours = traceOf(all, 'traced');
     // Opening, two records of each call that ran, one of each that was refused, and the end.
-    return ours.filter(({ name }) => name === SPAN.auditForward).length >= 1 + 4 * 2 + 4 + 1 && ours.every((span) => parentsOf(ours, span) !== undefined);
+    return (
+      ours.filter(({ name }) => name === SPAN.auditForward).length >= 1 + 4 * 2 + 4 + 1 &&
+      ours.every((span) => parentsOf(ours, span) !== undefined)
+    );
   }, DEADLINE_MS);
   return { result: answer.value.result, trace: traceOf(spans, 'traced') };
 };
@@ -125,14 +138,19 @@ describe('one turn is one trace', () => {
 
   it('in which the executor takes the request under the client’s submission', () => {
     expect(placesOf('turn.request')).toEqual([CONSUMED]);
-    expect(trace.find(({ name }) => name === 'turn.request')).toMatchObject({ kind: 'consumer', attributes: { 'messaging.system': 'nats' } });
+    expect(trace.find(({ name }) => name === 'turn.request')).toMatchObject({
+      kind: 'consumer',
+      attributes: { 'messaging.system': 'nats' },
+    });
     expect(placesOf(SPAN.turn)).toEqual([TURN]);
   });
 
   it('in which authority is loaded and the catalogue discovered by the authorizer, for the turn', () => {
     expect(placesOf(SPAN.authorityLoad)).toEqual([`authorizer kernel.authority.load < authorizer authority.open < ${TURN}`]);
     expect(placesOf(SPAN.toolCatalogue)).toEqual([`tool-executor kernel.tool.catalogue < ${TURN}`]);
-    expect(placesOf(SPAN.toolDiscover)).toEqual([`authorizer kernel.tool.discover < authorizer authority.reach < tool-executor kernel.tool.catalogue < ${TURN}`]);
+    expect(placesOf(SPAN.toolDiscover)).toEqual([
+      `authorizer kernel.tool.discover < authorizer authority.reach < tool-executor kernel.tool.catalogue < ${TURN}`,
+    ]);
   });
 
   it('in which each call is mediated, then decided by the authorizer, then handled', () => {
@@ -155,7 +173,11 @@ describe('one turn is one trace', () => {
     const places = placesOf(SPAN.auditForward);
     expect(places.filter((place) => !place.startsWith(`${forwarded}tool-executor `) || !place.endsWith(TURN))).toEqual([]);
     expect(places).toEqual(
-      expect.arrayContaining([`${forwarded}${TURN}`, `${forwarded}tool-executor ledger.admit < ${CALL}`, `${forwarded}tool-executor ledger.settle < ${CALL}`]),
+      expect.arrayContaining([
+        `${forwarded}${TURN}`,
+        `${forwarded}tool-executor ledger.admit < ${CALL}`,
+        `${forwarded}tool-executor ledger.settle < ${CALL}`,
+      ]),
     );
     expect(trace.find(({ name }) => name === 'ledger')).toMatchObject({ kind: 'consumer' });
   });
@@ -170,7 +192,9 @@ describe('one turn is one trace', () => {
 
   it('in which a refusal is an outcome and not an error', () => {
     const invoked = trace.filter(({ name }) => name === SPAN.toolInvoke).toSorted((a, b) => a.startMs - b.startMs);
-    expect(invoked.map(({ attributes, status }) => [attributes['sharedos.outcome'], attributes['sharedos.reason_code'], status.code])).toEqual([
+    expect(
+      invoked.map(({ attributes, status }) => [attributes['sharedos.outcome'], attributes['sharedos.reason_code'], status.code]),
+    ).toEqual([
       ['succeeded', undefined, 'unset'],
       ['succeeded', undefined, 'unset'],
       ['succeeded', undefined, 'unset'],
@@ -190,7 +214,9 @@ describe('one message is one trace', () => {
     }, DEADLINE_MS);
     const letter = spans.find(({ name }) => name === 'letter');
     const ours = spans.filter(({ traceId }) => traceId === letter?.traceId);
-    const places = (name: string) => [...new Set(ours.filter((span) => span.name === name && span.kind === 'internal').map((span) => parentsOf(ours, span)?.join(' < ')))];
+    const places = (name: string) => [
+      ...new Set(ours.filter((span) => span.name === name && span.kind === 'internal').map((span) => parentsOf(ours, span)?.join(' < '))),
+    ];
     const SENT = 'messaging-router message.send < messaging-router message.send < client letter';
     expect(places(SPAN.messageSend)).toEqual([SENT]);
     expect(places(SPAN.authorize)).toEqual([`authorizer kernel.authorize < authorizer authority.decide < ${SENT}`]);
@@ -206,7 +232,10 @@ describe('nothing that was read, written or secret is told', () => {
     try {
       return {
         spans: JSON.stringify(receiver.spans()),
-        'service logs': system.stack.services().map((service) => service.output()).join('\n'),
+        'service logs': system.stack
+          .services()
+          .map((service) => service.output())
+          .join('\n'),
         'audit records': JSON.stringify([...(await readAudit(bus)).values()]),
         'turn events': events.join('\n'),
       };
@@ -215,13 +244,19 @@ describe('nothing that was read, written or secret is told', () => {
     }
   };
   const found = (all: Readonly<Record<string, string>>, secrets: Readonly<Record<string, string>>): string[] =>
-    Object.entries(all).flatMap(([place, text]) => Object.entries(secrets).flatMap(([name, secret]) => (text.includes(secret) ? [`${name} in ${place}`] : [])));
+    Object.entries(all).flatMap(([place, text]) =>
+      Object.entries(secrets).flatMap(([name, secret]) => (text.includes(secret) ? [`${name} in ${place}`] : [])),
+    );
 
   it('of files and of arguments: not in spans, logs, audit or events', async () => {
     const all = await places();
     expect(found(all, MARKERS)).toEqual([]);
     // Each place has something of this turn in it, so it was looked at.
-    expect(Object.entries(all).filter(([, text]) => !text.includes('files.read')).map(([place]) => place)).toEqual([]);
+    expect(
+      Object.entries(all)
+        .filter(([, text]) => !text.includes('files.read'))
+        .map(([place]) => place),
+    ).toEqual([]);
   });
 
   it('while the answer and the ledger do hold it, as they must', async () => {
@@ -239,7 +274,12 @@ describe('nothing that was read, written or secret is told', () => {
     const { credentials, redisUrl } = system.stack;
     const secrets = {
       ...Object.fromEntries(SERVICE_NAMES.map((name) => [`password of ${name}`, credentials.service(name).password])),
-      ...Object.fromEntries([ALICE, BOB, SCOUT, AUDITOR].map((principal) => [`password of ${JSON.stringify(principal)}`, credentials.principal(NAMESPACE, principal).password])),
+      ...Object.fromEntries(
+        [ALICE, BOB, SCOUT, AUDITOR].map((principal) => [
+          `password of ${JSON.stringify(principal)}`,
+          credentials.principal(NAMESPACE, principal).password,
+        ]),
+      ),
       'password of the provisioner': credentials.provisioner.password,
       'password of Redis': new URL(redisUrl).password,
       'secret of tokens': TOKEN_SECRET,
@@ -247,8 +287,22 @@ describe('nothing that was read, written or secret is told', () => {
     };
     const bus = await connectAs(system.stack, 'audit-projector');
     try {
-      const context = { namespaceId: NAMESPACE, actor: SCOUT, authority: ALICE, owner: ALICE, purpose: 'testing', traceId: 'trace-token', enabledToolNamespaces: [], now: new Date().toISOString() };
-      const opened = await new AuthorityClient(bus, 5_000).open({ turnId: 'turn-token', context, validForMs: 1_000, auditId: 'audit-token' });
+      const context = {
+        namespaceId: NAMESPACE,
+        actor: SCOUT,
+        authority: ALICE,
+        owner: ALICE,
+        purpose: 'testing',
+        traceId: 'trace-token',
+        enabledToolNamespaces: [],
+        now: new Date().toISOString(),
+      };
+      const opened = await new AuthorityClient(bus, 5_000).open({
+        turnId: 'turn-token',
+        context,
+        validForMs: 1_000,
+        auditId: 'audit-token',
+      });
       // Tokens do begin so; otherwise the search for them would find nothing whatever leaked.
       expect(opened.ok && opened.value.token.startsWith(TOKEN_START)).toBe(true);
       const all = { ...(await places()), ledger: JSON.stringify(await readOperations(bus)), answer: JSON.stringify(result) };

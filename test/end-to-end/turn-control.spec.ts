@@ -41,21 +41,27 @@ const search: ScriptedCall = { tool: 'files.search', arguments: { path: ['tree']
 const append: ScriptedCall = { tool: 'files.append', arguments: { path: ['log', 'lines'], content: 'a line\n' } };
 
 /** A turn that does not end in the time of a test unless it is made to. */
-const endless = (executionId: string) => turnOf({ executionId, traceId: `trace-${executionId}`, calls: Array.from({ length: 500 }, () => search) });
-const short = (executionId: string, calls: readonly ScriptedCall[] = [append]) => turnOf({ executionId, traceId: `trace-${executionId}`, calls });
+const endless = (executionId: string) =>
+  turnOf({ executionId, traceId: `trace-${executionId}`, calls: Array.from({ length: 500 }, () => search) });
+const short = (executionId: string, calls: readonly ScriptedCall[] = [append]) =>
+  turnOf({ executionId, traceId: `trace-${executionId}`, calls });
 
 const stateOf = async (executionId: string, client = alice): Promise<string> => {
   const turn = await client.turns.get(executionId);
   if (turn.ok) return turn.value.summary.state;
   return turn.error.kind === 'refused' ? turn.error.error.code : turn.error.kind;
 };
-const until = (executionId: string, state: TurnState) => waitFor(`${executionId} to be ${state}`, async () => (await stateOf(executionId)) === state, DEADLINE_MS);
+const until = (executionId: string, state: TurnState) =>
+  waitFor(`${executionId} to be ${state}`, async () => (await stateOf(executionId)) === state, DEADLINE_MS);
 const insideHandler = (executionId: string) =>
   waitFor(`${executionId} to be inside a handler`, async () => (await evidence.lastRecord(executionId))?.type === 'admitted', DEADLINE_MS);
-const typesOf = async (executionId: string) => (await evidence.records(executionId)).map((record) => (record.type === 'ended' ? `ended by ${record.by}` : record.type));
+const typesOf = async (executionId: string) =>
+  (await evidence.records(executionId)).map((record) => (record.type === 'ended' ? `ended by ${record.by}` : record.type));
 const listed = async (client: SharedOS, ...ids: readonly string[]) => {
   const turns = await client.turns.list({ limit: 500 });
-  return turns.ok ? turns.value.filter(({ executionId }) => ids.includes(executionId)).map(({ executionId, state }) => [executionId, state]) : turns.error;
+  return turns.ok
+    ? turns.value.filter(({ executionId }) => ids.includes(executionId)).map(({ executionId, state }) => [executionId, state])
+    : turns.error;
 };
 
 const notFound = { ok: false, error: { kind: 'refused', error: { code: 'turn_not_found', retryable: false } } };
@@ -127,7 +133,8 @@ describe('cancelling a turn', () => {
     await executors.start(ONE_AT_ONCE);
     const answer = await alice.turns.cancel('orphaned');
     // Who asks after the recovery is told of it.
-    if (!answer.ok) expect(answer).toMatchObject({ error: { kind: 'refused', error: { code: 'turn_owner_unreachable', retryable: true } } });
+    if (!answer.ok)
+      expect(answer).toMatchObject({ error: { kind: 'refused', error: { code: 'turn_owner_unreachable', retryable: true } } });
     else expect(answer.value).toBe('ended');
     expect(await answerOf(submitted)).toMatchObject({ ...cancelled, events: [], error: { code: 'turn_cancelled', retryable: false } });
     expect((await typesOf('orphaned')).at(-1)).toBe('ended by recovery');

@@ -107,7 +107,7 @@ describe('a bounded use', () => {
     expect(answers.filter(({ status }) => status === 'succeeded')).toHaveLength(3);
     expect(effects).toHaveLength(3);
     const uses = await turn.ledger.uses();
-    expect(uses.ok && uses.value.map(({ use }) => use.ordinal).sort()).toEqual([1, 2, 3]);
+    expect(uses.ok && uses.value.map(({ use }) => use.ordinal).toSorted((a, b) => a - b)).toEqual([1, 2, 3]);
   });
 });
 

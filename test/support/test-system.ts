@@ -2,7 +2,15 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BrokerPrincipal } from '@sharedos/bus';
 import { type NewTurn, type SharedOS, type TurnAnswer, connectSharedOS, newTurn } from '@sharedos/client';
-import { type Address, type AuditEvent, type AuditRecord, type CapabilityConstraints, SERVICE_NAMES, type ServiceName, addressKey } from '@sharedos/contracts';
+import {
+  type Address,
+  type AuditEvent,
+  type AuditRecord,
+  type CapabilityConstraints,
+  SERVICE_NAMES,
+  type ServiceName,
+  addressKey,
+} from '@sharedos/contracts';
 import { type LocalStack, type LocalStackOptions, type ServiceProcess, startLocalStack } from '@sharedos/testing';
 import { ownerFolder } from '@sharedos/tools';
 
@@ -41,7 +49,11 @@ export interface TestSystem {
   /** A client for a principal; the same one each time. */
   client(principal: Address, namespaceId?: string): Promise<SharedOS>;
   /** Issues a root grant from alice to scout, or as said. Fails the test when refused. */
-  grant(id: string, right: Right, options?: { readonly from?: Address; readonly to?: Address; readonly constraints?: CapabilityConstraints }): Promise<void>;
+  grant(
+    id: string,
+    right: Right,
+    options?: { readonly from?: Address; readonly to?: Address; readonly constraints?: CapabilityConstraints },
+  ): Promise<void>;
   /** Lets alice start turns of scout. */
   letAliceRunScout(): Promise<void>;
   /** Runs one turn of scout for alice, or as said, and returns its answer. Fails the test when there is none. */
@@ -66,7 +78,9 @@ export const startTestSystem = async (options: TestSystemOptions = {}): Promise<
   try {
     const started = await Promise.all(
       SERVICE_NAMES.map(async (name) => {
-        const processes = Array.from({ length: replicas[name] ?? 1 }, (_, index) => stack.startService(name, { env: env?.(name, index) ?? {} }));
+        const processes = Array.from({ length: replicas[name] ?? 1 }, (_, index) =>
+          stack.startService(name, { env: env?.(name, index) ?? {} }),
+        );
         return [name, await Promise.all(processes)] as const;
       }),
     );
@@ -88,7 +102,9 @@ export const startTestSystem = async (options: TestSystemOptions = {}): Promise<
         actions: [...right.actions],
         scope: right.scope ?? 'descendants',
       };
-      const issued = await (await client(from)).grants.issue({ id, subject: to, capabilities: [capability], ...(constraints === undefined ? {} : { constraints }) });
+      const issued = await (
+        await client(from)
+      ).grants.issue({ id, subject: to, capabilities: [capability], ...(constraints === undefined ? {} : { constraints }) });
       if (!issued.ok) throw new Error(`the grant ${id} was not issued: ${JSON.stringify(issued.error)}`);
     };
 
@@ -97,7 +113,8 @@ export const startTestSystem = async (options: TestSystemOptions = {}): Promise<
       services,
       client,
       grant,
-      letAliceRunScout: () => grant('run-scout', { namespace: 'sharedos.execution', path: ['agent', 'scout'], actions: ['invoke'], scope: 'exact' }),
+      letAliceRunScout: () =>
+        grant('run-scout', { namespace: 'sharedos.execution', path: ['agent', 'scout'], actions: ['invoke'], scope: 'exact' }),
       run: async (turn) => {
         const from = turn.from ?? ALICE;
         const request = newTurn({ from, agent: SCOUT, purpose: 'testing', ...turn });
@@ -123,7 +140,8 @@ export const startTestSystem = async (options: TestSystemOptions = {}): Promise<
           const found = await auditor.records.query({ traceId, limit: 500 });
           const records = found.ok ? found.value.records.map(({ event }: AuditRecord) => event) : [];
           if (found.ok && enough(records)) return records;
-          if (performance.now() > deadline) throw new Error(`the records of ${traceId} did not come: ${JSON.stringify(found.ok ? records : found.error)}`);
+          if (performance.now() > deadline)
+            throw new Error(`the records of ${traceId} did not come: ${JSON.stringify(found.ok ? records : found.error)}`);
           await new Promise((resolve) => setTimeout(resolve, 50));
         }
       },

@@ -1,5 +1,14 @@
 import { type Bus, lastOnSubject, readSubject } from '@sharedos/bus';
-import { type Address, type ExecutionResult, type LedgerRecord, PAYLOAD_BYTES_MAX, SCHEMA_HEADER, TurnResult, decodeBody, principalSubject } from '@sharedos/contracts';
+import {
+  type Address,
+  type ExecutionResult,
+  type LedgerRecord,
+  PAYLOAD_BYTES_MAX,
+  SCHEMA_HEADER,
+  TurnResult,
+  decodeBody,
+  principalSubject,
+} from '@sharedos/contracts';
 import { decodeLedgerRecord, jetStreamLedger, operationSubject } from '@sharedos/ledger';
 import { type LocalStack, waitFor } from '@sharedos/testing';
 import { connectAs } from './evidence.ts';
@@ -35,7 +44,8 @@ export const turnEvidence = async (stack: LocalStack): Promise<TurnEvidence> => 
     );
     return found;
   };
-  const keyOf = (executionId: string, requester: Address) => ({ namespaceId: NAMESPACE, kind: 'execution', requester, id: executionId }) as const;
+  const keyOf = (executionId: string, requester: Address) =>
+    ({ namespaceId: NAMESPACE, kind: 'execution', requester, id: executionId }) as const;
   return {
     lastRecord: async (executionId, requester = ALICE) => {
       const { last } = await waitFor(

@@ -21,7 +21,12 @@ const INACTIVE_NS = 5_000_000_000;
  *
  * @returns At most 10 000 subjects; `unavailable` when the broker did not answer with all of them in time.
  */
-export const latestHeaders = async (bus: Bus, stream: string, filterSubject: string, { timeoutMs }: { readonly timeoutMs: number }): Promise<Result<readonly LatestHeaders[], Unavailable>> => {
+export const latestHeaders = async (
+  bus: Bus,
+  stream: string,
+  filterSubject: string,
+  { timeoutMs }: { readonly timeoutMs: number },
+): Promise<Result<readonly LatestHeaders[], Unavailable>> => {
   const name = `latest-${nuid.next()}`;
   const config = {
     name,
@@ -57,7 +62,9 @@ export const latestHeaders = async (bus: Bus, stream: string, filterSubject: str
       if (found.length >= expected) resolve(true);
     },
   });
-  bus.nats.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`, JSON.stringify({ batch: expected, expires: timeoutMs * 1_000_000 }), { reply: inbox });
+  bus.nats.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`, JSON.stringify({ batch: expected, expires: timeoutMs * 1_000_000 }), {
+    reply: inbox,
+  });
   const complete = await within(promise, timeoutMs);
   subscription.unsubscribe();
   return complete === true ? ok(found) : unavailable(`${filterSubject} was not listed within ${timeoutMs} ms`);

@@ -94,7 +94,12 @@ export const deleteMessage = async (
   sequence: number,
   options: { readonly timeoutMs: number },
 ): Promise<Result<boolean, Unavailable>> => {
-  const deleted = await askJetStream<unknown>(bus, `$JS.API.STREAM.MSG.DELETE.${stream}`, { seq: sequence, no_erase: true }, options.timeoutMs);
+  const deleted = await askJetStream<unknown>(
+    bus,
+    `$JS.API.STREAM.MSG.DELETE.${stream}`,
+    { seq: sequence, no_erase: true },
+    options.timeoutMs,
+  );
   if (deleted.ok) return ok(true);
   if (deleted.error.kind === 'unavailable') return deleted as Result<never, Unavailable>;
   return GONE.has(deleted.error.error.err_code ?? 0) ? ok(false) : unavailable(refusalReason(deleted.error));

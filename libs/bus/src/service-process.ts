@@ -18,7 +18,13 @@ export const baseSettings = {
     .regex(/^[A-Za-z0-9_-]{1,64}$/)
     .default(() => `i-${randomBytes(4).toString('hex')}`)
     .meta({ description: 'Name of this process among the replicas of its service; random when absent' }),
-  SHAREDOS_HEALTH_PORT: z.coerce.number().int().min(0).max(65_535).optional().meta({ description: 'Port for GET /health; none when absent' }),
+  SHAREDOS_HEALTH_PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65_535)
+    .optional()
+    .meta({ description: 'Port for GET /health; none when absent' }),
   SHAREDOS_CLOCK_OFFSET_MS: z.coerce
     .number()
     .int()
@@ -26,7 +32,13 @@ export const baseSettings = {
     .max(3_600_000)
     .default(0)
     .meta({ description: 'Added to the clock of this process, to try out skewed clocks' }),
-  SHAREDOS_GRACE_MS: z.coerce.number().int().min(0).max(600_000).default(10_000).meta({ description: 'How long a stop waits for work that was begun' }),
+  SHAREDOS_GRACE_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(600_000)
+    .default(10_000)
+    .meta({ description: 'How long a stop waits for work that was begun' }),
 };
 
 export type BaseSettings = z.infer<z.ZodObject<typeof baseSettings>>;
@@ -62,7 +74,8 @@ export const runService = async <Shape extends z.ZodRawShape>(
   const log: ServiceHost['log'] = (event, fields) => {
     process.stdout.write(`${JSON.stringify({ event, service, instance, ...fields })}\n`);
   };
-  const onDefect: ServiceHost['onDefect'] = (error, where) => log('defect', { where, error: error instanceof Error ? error.stack : String(error) });
+  const onDefect: ServiceHost['onDefect'] = (error, where) =>
+    log('defect', { where, error: error instanceof Error ? error.stack : String(error) });
   process.on('unhandledRejection', (error) => onDefect(error, 'unhandled rejection'));
 
   const telemetry = await startTelemetry({ service, instance, version: '0.1.0' });
@@ -116,7 +129,10 @@ const serveHealth = (port: number | undefined, trouble: () => string | undefined
   if (port === undefined) return undefined;
   const server = createServer((request, response) => {
     const why = request.url === '/health' ? trouble() : 'unknown path';
-    response.writeHead(why === undefined ? 200 : request.url === '/health' ? 503 : 404, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+    response.writeHead(why === undefined ? 200 : request.url === '/health' ? 503 : 404, {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+    });
     response.end(JSON.stringify(why === undefined ? { status: 'ok', protocolVersion: '1' } : { status: 'unavailable', reason: why }));
   });
   server.listen(port);

@@ -44,7 +44,8 @@ const eventsOf = (...notes: readonly string[]): readonly LogEvent[] => notes.map
 const newStream = (id = `g-${(counted += 1)}`): StreamId => ({ category: 'grant', namespaceId: 'contract', id });
 const noteOf = ({ event }: Recorded): string => event.data['note'] as string;
 
-const sameEvents = (a: readonly Recorded[], b: readonly Recorded[]) => expect(a.map((each) => [each.position, each.event.eventId])).toEqual(b.map((each) => [each.position, each.event.eventId]));
+const sameEvents = (a: readonly Recorded[], b: readonly Recorded[]) =>
+  expect(a.map((each) => [each.position, each.event.eventId])).toEqual(b.map((each) => [each.position, each.event.eventId]));
 
 /** Appends, trying again with the same events while there is no answer: what every caller of the port does. */
 const appendSurely = async (store: EventStore, stream: StreamId, expected: number, events: readonly LogEvent[]): Promise<Appended> => {
@@ -154,7 +155,10 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
         const [stream, other] = [newStream(), await world.open()];
         let revision = 0;
         for (let round = 0; round < 20; round += 1) {
-          const outcomes = await Promise.all([store.append(stream, revision, eventsOf('a')), other.append(stream, revision, eventsOf('b'))]);
+          const outcomes = await Promise.all([
+            store.append(stream, revision, eventsOf('a')),
+            other.append(stream, revision, eventsOf('b')),
+          ]);
           const won = outcomes.filter((outcome) => outcome.ok);
           expect(won).toHaveLength(1);
           revision = won[0]?.ok ? won[0].value.revision : 0;
@@ -172,7 +176,10 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
         const first = await appendSurely(store, stream, 0, eventsOf('a'));
         const { revision } = await appendSurely(store, stream, first.revision, eventsOf('b'));
         const expected = off < 0 ? first.revision : revision + 1_000_000;
-        expect(await store.append(stream, expected, eventsOf('x', 'y', 'z'))).toEqual({ ok: false, error: { kind: 'version_conflict', found: revision } });
+        expect(await store.append(stream, expected, eventsOf('x', 'y', 'z'))).toEqual({
+          ok: false,
+          error: { kind: 'version_conflict', found: revision },
+        });
         expect((await readSurely(store, stream)).events.map(noteOf)).toEqual(['a', 'b']);
       });
 
@@ -184,7 +191,10 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
         const stream = newStream();
         const { revision } = await appendSurely(store, stream, 0, eventsOf('issued'));
         for (let attempt = 0; attempt < 3; attempt += 1) {
-          expect(await store.append(stream, 0, eventsOf('issued again'))).toEqual({ ok: false, error: { kind: 'version_conflict', found: revision } });
+          expect(await store.append(stream, 0, eventsOf('issued again'))).toEqual({
+            ok: false,
+            error: { kind: 'version_conflict', found: revision },
+          });
         }
       });
 
@@ -244,7 +254,35 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
     });
 
     describe('names', () => {
-      const ODD = ['a.b', 'A.B', 'a', 'A', '*', '>', '..', '../x', 'a b', 'a/b', '~a', '~YQ', '🦊', 'é', 'e\u0301', 'a\u0000b', 'a\nb', 'x'.repeat(250), 'X'.repeat(250), 'ü'.repeat(125), '🦊'.repeat(62), '-', '_', '%2e', 'log', 'grant', 'barrier'];
+      const ODD = [
+        'a.b',
+        'A.B',
+        'a',
+        'A',
+        '*',
+        '>',
+        '..',
+        '../x',
+        'a b',
+        'a/b',
+        '~a',
+        '~YQ',
+        '🦊',
+        'é',
+        'e\u0301',
+        'a\u0000b',
+        'a\nb',
+        'x'.repeat(250),
+        'X'.repeat(250),
+        'ü'.repeat(125),
+        '🦊'.repeat(62),
+        '-',
+        '_',
+        '%2e',
+        'log',
+        'grant',
+        'barrier',
+      ];
 
       it('keeps every odd name apart as a stream and as a namespace, and tells it back unchanged', async () => {
         const from = await barrierOf(store);
@@ -256,16 +294,30 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
         const heard = listen(store, from);
         await heard.untilReached(await barrierOf(store));
         await heard.close();
-        expect(new Set(heard.told.events.map(({ stream }) => JSON.stringify(stream)))).toEqual(new Set(streams.map((stream) => JSON.stringify(stream))));
+        expect(new Set(heard.told.events.map(({ stream }) => JSON.stringify(stream)))).toEqual(
+          new Set(streams.map((stream) => JSON.stringify(stream))),
+        );
         for (const recorded of heard.told.events) expect(noteOf(recorded)).toBe(JSON.stringify(recorded.stream));
         for (const stream of streams) expect((await readSurely(store, stream)).events.map(noteOf)).toEqual([JSON.stringify(stream)]);
       });
 
       it.each<[string, StreamId, StreamId]>([
-        ['a separator in either part', { category: 'grant', namespaceId: 'j1', id: 'b.c' }, { category: 'grant', namespaceId: 'j1.b', id: 'c' }],
-        ['a category in the namespace', { category: 'grant', namespaceId: 'j2', id: 'x' }, { category: 'grant', namespaceId: 'j2.log.grant', id: 'x' }],
+        [
+          'a separator in either part',
+          { category: 'grant', namespaceId: 'j1', id: 'b.c' },
+          { category: 'grant', namespaceId: 'j1.b', id: 'c' },
+        ],
+        [
+          'a category in the namespace',
+          { category: 'grant', namespaceId: 'j2', id: 'x' },
+          { category: 'grant', namespaceId: 'j2.log.grant', id: 'x' },
+        ],
         ['the category alone', { category: 'grant', namespaceId: 'j3', id: 'x' }, { category: 'policy', namespaceId: 'j3', id: 'x' }],
-        ['an id that is the encoding of another', { category: 'grant', namespaceId: 'j4', id: 'a b' }, { category: 'grant', namespaceId: 'j4', id: encodeToken('a b') }],
+        [
+          'an id that is the encoding of another',
+          { category: 'grant', namespaceId: 'j4', id: 'a b' },
+          { category: 'grant', namespaceId: 'j4', id: encodeToken('a b') },
+        ],
       ])('never joins parts ambiguously: %s', async (_case, one, two) => {
         await appendSurely(store, one, 0, eventsOf('one'));
         expect(await readSurely(store, two)).toEqual({ events: [], revision: 0 });
@@ -309,7 +361,8 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
 
       it('resumes at every position with exactly what comes after it', async () => {
         const from = await barrierOf(store);
-        for (let count = 0; count < RESUMED_STREAMS; count += 1) await appendSurely(store, newStream(), 0, eventsOf(`${count}`, `${count}+`));
+        for (let count = 0; count < RESUMED_STREAMS; count += 1)
+          await appendSurely(store, newStream(), 0, eventsOf(`${count}`, `${count}+`));
         const end = await barrierOf(store);
         const whole = listen(store, from);
         await whole.untilReached(end);
@@ -319,7 +372,10 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
           const resumed = listen(store, position);
           await resumed.untilReached(end);
           await resumed.close();
-          sameEvents(resumed.told.events, whole.told.events.filter((recorded) => recorded.position > position));
+          sameEvents(
+            resumed.told.events,
+            whole.told.events.filter((recorded) => recorded.position > position),
+          );
         }
       });
 
@@ -329,7 +385,9 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
         let heard = listen(reader, from);
         const all: Recorded[] = [];
         for (let round = 0; round < 20; round += 1) {
-          const appends = Promise.all(Array.from({ length: 50 }, (_, index) => appendSurely(writer, newStream(), 0, eventsOf(`${round}/${index}`, '+'))));
+          const appends = Promise.all(
+            Array.from({ length: 50 }, (_, index) => appendSurely(writer, newStream(), 0, eventsOf(`${round}/${index}`, '+'))),
+          );
           await world.reconnect(reader);
           if (round % 5 === 4) {
             const { reached } = heard.told;
@@ -372,7 +430,9 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
         await heard.untilReached(await barrierOf(store));
         await heard.close();
         expect(heard.told.events.map(noteOf)).toEqual(['before', 'after']);
-        expect(heard.told.parked.map(({ position, natsSubject }) => [position, natsSubject])).toEqual(junk.map(([natsSubject], index) => [positions[index], natsSubject]));
+        expect(heard.told.parked.map(({ position, natsSubject }) => [position, natsSubject])).toEqual(
+          junk.map(([natsSubject], index) => [positions[index], natsSubject]),
+        );
         expect(heard.told.parked.every(({ why }) => why.length > 0)).toBe(true);
       });
 
@@ -400,7 +460,8 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
         const answered = Promise.withResolvers<Appended>();
         const heard = listen(store, await barrierOf(store), {
           event: (recorded) => {
-            if (recorded.stream.id === stream.id) void appendSurely(store, answer, 0, eventsOf('answer')).then(answered.resolve, answered.reject);
+            if (recorded.stream.id === stream.id)
+              void appendSurely(store, answer, 0, eventsOf('answer')).then(answered.resolve, answered.reject);
           },
         });
         await appendSurely(store, stream, 0, eventsOf('question'));
@@ -415,7 +476,8 @@ export const eventStoreContract = (adapter: string, begin: () => Promise<EventSt
         const other = await world.open();
         let acknowledged = 0;
         const writer = async () => {
-          for (let count = 0; count < 50; count += 1) acknowledged = Math.max(acknowledged, (await appendSurely(store, newStream(), 0, eventsOf('a'))).position);
+          for (let count = 0; count < 50; count += 1)
+            acknowledged = Math.max(acknowledged, (await appendSurely(store, newStream(), 0, eventsOf('a'))).position);
         };
         const asker = async () => {
           for (let count = 0; count < 50; count += 1) {

@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { LogEvent } from '@sharedos/contracts';
 import { type EventIdParts, eventIdOf, uuidV5 } from './event-id.ts';
 
-const parts: EventIdParts = { namespaceId: 'acme', principal: '{"kind":"human","userId":"ann"}', verb: 'grant.issue', commandId: 'c-1', index: 0 };
+const parts: EventIdParts = {
+  namespaceId: 'acme',
+  principal: '{"kind":"human","userId":"ann"}',
+  verb: 'grant.issue',
+  commandId: 'c-1',
+  index: 0,
+};
 
 describe('the id of an event', () => {
   it('is a UUID of version 5, by the vectors that everybody computes', () => {

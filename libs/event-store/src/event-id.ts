@@ -26,7 +26,11 @@ export const eventIdOf = ({ namespaceId, principal, verb, commandId, index }: Ev
 
 /** The name-based UUID of RFC 9562 §5.5: SHA-1 of the namespace's bytes and the UTF-8 name. */
 export const uuidV5 = (namespace: string, name: string): string => {
-  const bytes = hash('sha1', Buffer.concat([Buffer.from(namespace.replaceAll('-', ''), 'hex'), Buffer.from(name, 'utf8')]), 'buffer').subarray(0, 16);
+  const bytes = hash(
+    'sha1',
+    Buffer.concat([Buffer.from(namespace.replaceAll('-', ''), 'hex'), Buffer.from(name, 'utf8')]),
+    'buffer',
+  ).subarray(0, 16);
   bytes[6] = ((bytes[6] as number) & 0x0f) | 0x50;
   bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
   const hex = bytes.toString('hex');

@@ -98,7 +98,10 @@ describe('the log on JetStream', () => {
     });
     const until = (condition: () => boolean) =>
       new Promise<void>((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error(`waited too long: ${JSON.stringify({ ...told, counts: told.counts.length })}`)), WAIT_MS);
+        const timer = setTimeout(
+          () => reject(new Error(`waited too long: ${JSON.stringify({ ...told, counts: told.counts.length })}`)),
+          WAIT_MS,
+        );
         const check = () => {
           if (!condition()) return;
           clearTimeout(timer);
@@ -118,7 +121,7 @@ describe('the log on JetStream', () => {
     }
   };
 
-  it('keeps one record an append, whose id is nobody\'s to choose', async () => {
+  it("keeps one record an append, whose id is nobody's to choose", async () => {
     await remake();
     const store = opened(await openOn(bus));
     const first = await store.append({ category: 'grant', namespaceId: 'js', id: 'one' }, 0, [eventOf(), eventOf()]);
@@ -187,7 +190,11 @@ describe('the log on JetStream', () => {
     await server.kill();
     await server.restoreData();
     await server.start();
-    for (let barrier = await store.barrier(WAIT_MS); !JSON.stringify(barrier).includes('lost some'); barrier = await store.barrier(WAIT_MS)) {
+    for (
+      let barrier = await store.barrier(WAIT_MS);
+      !JSON.stringify(barrier).includes('lost some');
+      barrier = await store.barrier(WAIT_MS)
+    ) {
       expect(barrier.ok).toBe(false);
       await pause(RETRY_MS);
     }

@@ -1,5 +1,15 @@
 import { type Bus, type StoredMessage, followStream, lastOnSubject, messageAt, pause, streamInfo } from '@sharedos/bus';
-import { type LogEvent, LogRecordMessage, type Result, SCHEMA_HEADER, type Unavailable, err, ok, sha256, unavailable } from '@sharedos/contracts';
+import {
+  type LogEvent,
+  LogRecordMessage,
+  type Result,
+  SCHEMA_HEADER,
+  type Unavailable,
+  err,
+  ok,
+  sha256,
+  unavailable,
+} from '@sharedos/contracts';
 import type { StreamInfo } from 'nats';
 import type { EventStore, LogListener, LogSubscription, Position, StreamId, StreamRevision } from './event-store.ts';
 import { decodeRecord, encodeRecord } from './log-record.ts';
@@ -85,7 +95,10 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
     return ok(last);
   };
 
-  const readStream = async (stream: StreamId, budgetMs: number): Promise<Result<{ events: readonly RecordedAt[]; revision: StreamRevision }, Unavailable>> => {
+  const readStream = async (
+    stream: StreamId,
+    budgetMs: number,
+  ): Promise<Result<{ events: readonly RecordedAt[]; revision: StreamRevision }, Unavailable>> => {
     if (lost !== undefined) return unavailable(lost);
     const natsSubject = logSubject(stream);
     const readBy = performance.now() + budgetMs;
@@ -98,7 +111,8 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
       const found: StoredMessage | undefined = message.value;
       if (found === undefined || found.subject !== natsSubject) return unavailable('a record of the stream is missing from the log');
       const record = readRecord(found);
-      if (record.kind !== 'events') return unavailable(`the record at ${found.sequence} cannot be read: ${record.kind === 'parked' ? record.why : record.kind}`);
+      if (record.kind !== 'events')
+        return unavailable(`the record at ${found.sequence} cannot be read: ${record.kind === 'parked' ? record.why : record.kind}`);
       newestFirst.push(record.events.map((event) => ({ stream, event, position: found.sequence, revision: found.sequence })));
       if (record.previous === 0) break;
       const leftMs = readBy - performance.now();

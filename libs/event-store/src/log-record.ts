@@ -1,4 +1,15 @@
-import { type LogEvent, LogRecord, LogRecordMessage, PAYLOAD_BYTES_MAX, type Result, decodeBody, describeIssues, err, ok, parseJsonText } from '@sharedos/contracts';
+import {
+  type LogEvent,
+  LogRecord,
+  LogRecordMessage,
+  PAYLOAD_BYTES_MAX,
+  type Result,
+  decodeBody,
+  describeIssues,
+  err,
+  ok,
+  parseJsonText,
+} from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
 
 /** Largest append, in bytes of its JSON. Half of what a broker takes by default, so no broker's setting changes the answer. */

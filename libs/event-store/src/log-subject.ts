@@ -5,10 +5,7 @@ import type { StreamCategory, StreamId } from './event-store.ts';
 const CATEGORIES: ReadonlySet<string> = new Set<StreamCategory>(['grant', 'policy', 'settings', 'toolsettings', 'agent', 'escalation']);
 
 /** What a subject of the log is: a stream's, a barrier's (holds no event), or none that we know. */
-export type LogPlace =
-  | { readonly kind: 'stream'; readonly stream: StreamId }
-  | { readonly kind: 'barrier' }
-  | { readonly kind: 'unknown' };
+export type LogPlace = { readonly kind: 'stream'; readonly stream: StreamId } | { readonly kind: 'barrier' } | { readonly kind: 'unknown' };
 
 /** The subject of a stream, `sharedos.v1.<ns>.log.<category>.<id>`: also its one name in every adapter. */
 export const logSubject = (stream: StreamId): string => {

@@ -35,7 +35,10 @@ type Entry =
  * Keeps the log in memory. A revision counts the events of its stream and every event has a position of its own, unlike in the
  * JetStream adapter: code that takes one for the other fails on one of the two.
  */
-export const memoryEventStore = ({ storeId = `memory-${randomUUID()}`, timeoutMs = 100 }: MemoryEventStoreOptions = {}): MemoryEventStore => {
+export const memoryEventStore = ({
+  storeId = `memory-${randomUUID()}`,
+  timeoutMs = 100,
+}: MemoryEventStoreOptions = {}): MemoryEventStore => {
   const log: Entry[] = [];
   const streams = new Map<string, RecordedAt[]>();
   /** Streams with a record that cannot be read, and why: what they say as a whole is not known. */
@@ -179,7 +182,11 @@ class MemorySubscription {
       this.#listener.alive(serving);
     }
     // Positions count from 1 without a gap, so the entry after a position stands at that index.
-    for (let entry = this.#log[this.#position]; entry !== undefined && !this.#closed && this.#isServing(); entry = this.#log[this.#position]) {
+    for (
+      let entry = this.#log[this.#position];
+      entry !== undefined && !this.#closed && this.#isServing();
+      entry = this.#log[this.#position]
+    ) {
       this.#position = entry.position;
       if (entry.kind === 'event') this.#listener.event(entry.recorded);
       else this.#listener.parked({ position: entry.position, natsSubject: entry.natsSubject, why: entry.why });

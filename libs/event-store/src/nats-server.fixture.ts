@@ -54,11 +54,7 @@ export const startNatsServer = async (): Promise<NatsServerUnderTest> => {
     listen: `127.0.0.1:${port}`,
     jetstream: { store_dir: join(folder, 'data'), max_memory_store: 64 * MIB, max_file_store: 1024 * MIB },
     authorization: {
-      users: [
-        { user: 'admin', password: 'admin' },
-        userOf('service', [LOG_SUBJECTS, ...reading]),
-        userOf('reader', reading),
-      ],
+      users: [{ user: 'admin', password: 'admin' }, userOf('service', [LOG_SUBJECTS, ...reading]), userOf('reader', reading)],
     },
   };
   await writeFile(join(folder, 'nats.json'), JSON.stringify(config));
@@ -74,7 +70,7 @@ export const startNatsServer = async (): Promise<NatsServerUnderTest> => {
 
   const start = async () => {
     child = spawn('nats-server', ['-c', join(folder, 'nats.json')], { stdio: 'ignore' });
-    for (const startedAt = performance.now(); ; ) {
+    for (const startedAt = performance.now(); ;) {
       const probe = await login('admin', { reconnect: false }).catch(() => undefined);
       if (probe !== undefined) return probe.close();
       if (performance.now() - startedAt > START_TIMEOUT_MS) throw new Error('nats-server did not start');

@@ -11,7 +11,11 @@ export interface RecordedAt extends Recorded {
  * Answers an append that the stream did not take: it had happened before if every one of its events is there, and then it gets
  * the answer of then. Some of them there is a conflict like any other: the caller reads and sees what became of its command.
  */
-export const answerFromStream = (recorded: readonly RecordedAt[], events: readonly LogEvent[], found: StreamRevision): Result<Appended, AppendRefusal> => {
+export const answerFromStream = (
+  recorded: readonly RecordedAt[],
+  events: readonly LogEvent[],
+  found: StreamRevision,
+): Result<Appended, AppendRefusal> => {
   const wanted = new Set(events.map((event) => event.eventId));
   const ours = recorded.filter(({ event }) => wanted.has(event.eventId));
   const last = ours.at(-1);

@@ -43,8 +43,12 @@ const envelopeOf =
   });
 const enter = (...names: readonly string[]): DoorCommand => ({ do: 'enter', names });
 
-const run = (store: EventStore, commandId: string, command: DoorCommand, more: Partial<CommandRun<Door, DoorCommand, DoorEvent, { code: 'door_shut' }>> = {}) =>
-  runCommand({ store, stream, decider: door, parseEvent, command, envelope: envelopeOf(commandId), ...more });
+const run = (
+  store: EventStore,
+  commandId: string,
+  command: DoorCommand,
+  more: Partial<CommandRun<Door, DoorCommand, DoorEvent, { code: 'door_shut' }>> = {},
+) => runCommand({ store, stream, decider: door, parseEvent, command, envelope: envelopeOf(commandId), ...more });
 
 /** The store, with something done between every read and the append that follows it. */
 const interrupted = (store: EventStore, between: (attempt: number) => Promise<unknown>): EventStore => {
@@ -72,7 +76,10 @@ describe('running a command', () => {
         state: { inside: ['ann', 'bob'], shut: false },
       }),
     );
-    expect(await run(store, 'c-2', enter('cat'))).toMatchObject({ ok: true, value: { position: 3, state: { inside: ['ann', 'bob', 'cat'] } } });
+    expect(await run(store, 'c-2', enter('cat'))).toMatchObject({
+      ok: true,
+      value: { position: 3, state: { inside: ['ann', 'bob', 'cat'] } },
+    });
   });
 
   it('answers a refusal of the decider and appends nothing', async () => {
@@ -121,7 +128,10 @@ describe('running a command', () => {
   it('answers with what was recorded when the same command was run elsewhere meanwhile', async () => {
     const store = memoryEventStore();
     const elsewhere = interrupted(store, (attempt) => (attempt === 1 ? run(store, 'c-1', enter('as decided there')) : Promise.resolve()));
-    expect(await run(elsewhere, 'c-1', enter('as decided here'))).toMatchObject({ ok: true, value: { state: { inside: ['as decided there'] } } });
+    expect(await run(elsewhere, 'c-1', enter('as decided here'))).toMatchObject({
+      ok: true,
+      value: { state: { inside: ['as decided there'] } },
+    });
   });
 
   it('gives up after as many attempts as it was given, and says that it is not a refusal', async () => {
@@ -138,7 +148,9 @@ describe('running a command', () => {
     const done = await Promise.all(names.map((name) => run(store, name, enter(name), { attemptsMax: 16 })));
     expect(done.every((each) => each.ok)).toBe(true);
     const read = await store.read(stream);
-    expect(read.ok && read.value.events.map(({ event }) => event.data['name'] as string).sort(byCodeUnit)).toEqual([...names].sort(byCodeUnit));
+    expect(read.ok && read.value.events.map(({ event }) => event.data['name'] as string).sort(byCodeUnit)).toEqual(
+      [...names].sort(byCodeUnit),
+    );
   });
 
   it('is unavailable when the store is, and done once when it is run again', async () => {
@@ -154,7 +166,10 @@ describe('running a command', () => {
   it('does not decide on a stream with an event it does not know', async () => {
     const store = memoryEventStore();
     await store.append(stream, 0, [{ ...envelopeOf('c-0')(0, { type: 'Shut' }), type: 'Painted' }]);
-    expect(await run(store, 'c-1', enter('ann'))).toMatchObject({ ok: false, error: { kind: 'unavailable', reason: expect.stringContaining('Painted') } });
+    expect(await run(store, 'c-1', enter('ann'))).toMatchObject({
+      ok: false,
+      error: { kind: 'unavailable', reason: expect.stringContaining('Painted') },
+    });
   });
 
   it('says so when the events are too large', async () => {

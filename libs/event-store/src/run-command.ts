@@ -57,10 +57,19 @@ export const runCommand = async <State, Command, Event, Refusal>(
     const events = decided.value;
     if (events.length === 0) return ok({ events, position: history.at(-1)?.position ?? 0, state });
 
-    const appended = await store.append(stream, revision, events.map((event, index) => envelope(index, event)));
+    const appended = await store.append(
+      stream,
+      revision,
+      events.map((event, index) => envelope(index, event)),
+    );
     // The same command was run elsewhere meanwhile. What it recorded is the answer, not what was decided here.
     if (appended.ok && appended.value.repeated === true) return answerOfThen(run);
-    if (appended.ok) return ok({ events, position: appended.value.position, state: events.reduce((folded, event) => decider.evolve(folded, event), state) });
+    if (appended.ok)
+      return ok({
+        events,
+        position: appended.value.position,
+        state: events.reduce((folded, event) => decider.evolve(folded, event), state),
+      });
     if (appended.error.kind !== 'version_conflict') return err(appended.error);
   }
   return unavailable(`other writers came in between ${attemptsMax} times`);
@@ -77,7 +86,9 @@ const readHistory = async <State, Command, Event, Refusal>({
   store,
   stream,
   parseEvent,
-}: CommandRun<State, Command, Event, Refusal>): Promise<Result<{ readonly history: readonly Happened<Event>[]; readonly revision: StreamRevision }, Unavailable>> => {
+}: CommandRun<State, Command, Event, Refusal>): Promise<
+  Result<{ readonly history: readonly Happened<Event>[]; readonly revision: StreamRevision }, Unavailable>
+> => {
   const read = await store.read(stream);
   if (!read.ok) return read;
   const history: Happened<Event>[] = [];
@@ -89,7 +100,9 @@ const readHistory = async <State, Command, Event, Refusal>({
   return ok({ history, revision: read.value.revision });
 };
 
-const answerOfThen = async <State, Command, Event, Refusal>(run: CommandRun<State, Command, Event, Refusal>): Promise<Result<CommandDone<State, Event>, Unavailable>> => {
+const answerOfThen = async <State, Command, Event, Refusal>(
+  run: CommandRun<State, Command, Event, Refusal>,
+): Promise<Result<CommandDone<State, Event>, Unavailable>> => {
   const read = await readHistory(run);
   if (!read.ok) return read;
   const before = doneBefore(read.value.history, run);
@@ -107,7 +120,8 @@ const doneBefore = <State, Command, Event, Refusal>(
   const start = history.findIndex(({ eventId }) => eventId === firstId);
   if (start < 0) return undefined;
   let end = start + 1;
-  for (let next = history[end]; next !== undefined && next.eventId === envelope(end - start, next.event).eventId; next = history[end]) end += 1;
+  for (let next = history[end]; next !== undefined && next.eventId === envelope(end - start, next.event).eventId; next = history[end])
+    end += 1;
   const last = history[end - 1];
   invariant(last !== undefined, 'a command that was found has an event');
   return {

@@ -74,7 +74,7 @@ describe('sharing a barrier', () => {
     expect((await Promise.all(all)).every((result) => result.ok)).toBe(true);
   });
 
-  it('is unavailable at the caller\'s own deadline, and does not end it for others', async () => {
+  it("is unavailable at the caller's own deadline, and does not end it for others", async () => {
     const { barrier, answer } = byHand();
     const patient = barrier(LONG_MS);
     expect(await barrier(5)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });

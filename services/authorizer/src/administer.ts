@@ -1,5 +1,17 @@
 import type { Delivery } from '@sharedos/bus';
-import { type Address, type CapabilityGrant, type Instant, type ProtocolError, type Reply, type Result, type Revision, type Unavailable, addressKey, canonicalJson, hashOf } from '@sharedos/contracts';
+import {
+  type Address,
+  type CapabilityGrant,
+  type Instant,
+  type ProtocolError,
+  type Reply,
+  type Result,
+  type Revision,
+  type Unavailable,
+  addressKey,
+  canonicalJson,
+  hashOf,
+} from '@sharedos/contracts';
 import { eventIdOf } from '@sharedos/event-store';
 import { type AdminAct, adminChanged, adminRefused, invariant } from '@sharedos/kernel';
 import { ATTRIBUTE, SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
@@ -35,35 +47,45 @@ export const administer = async (
   const { principal, namespaceId, verb } = delivery;
   invariant(principal !== undefined, 'a command of the management plane comes from a principal');
   const at = clock();
-  return withSpan(SPAN.grantCommand, { attributes: { [ATTRIBUTE.namespaceId]: namespaceId, [ATTRIBUTE.grantId]: grantId } }, async (span) => {
-    const outcome = await act({ principal, at });
-    if (!outcome.ok && 'reason' in outcome.error) {
-      recordOutcome(span, 'failed', 'log_unavailable');
-      return refused('log_unavailable', 'the log did not answer in time; send the command again with the same command id', true);
-    }
-    // A command that is sent again makes the same record again, and readers fold records by id. So the id must hold all that
-    // makes two acts different, or whoever uses one command id for everything would show as having acted once.
-    const recordOf = (...what: readonly string[]): AdminAct => ({
-      id: eventIdOf({ namespaceId, principal: addressKey(principal), verb, commandId: canonicalJson([commandId, grantId, ...what]), index: 0 }),
-      at,
-      namespaceId,
-      principal,
-      traceId: delivery.traceId ?? commandId,
-      command: verb,
-      commandId,
-      grantId,
-    });
-    if (!outcome.ok) {
-      const { code } = outcome.error as { readonly code: string };
-      recordOutcome(span, 'denied', code);
-      await audit(adminRefused(recordOf('refused', code, hashOf(body)), code));
-      return { ok: false, error: refusalOf(code) };
-    }
-    const { grant, revision, changed } = outcome.value;
-    recordOutcome(span, 'succeeded');
-    if (changed) await audit(adminChanged({ ...recordOf('changed'), place: { revision } }));
-    return { ok: true, value: { grant, revision } };
-  });
+  return withSpan(
+    SPAN.grantCommand,
+    { attributes: { [ATTRIBUTE.namespaceId]: namespaceId, [ATTRIBUTE.grantId]: grantId } },
+    async (span) => {
+      const outcome = await act({ principal, at });
+      if (!outcome.ok && 'reason' in outcome.error) {
+        recordOutcome(span, 'failed', 'log_unavailable');
+        return refused('log_unavailable', 'the log did not answer in time; send the command again with the same command id', true);
+      }
+      // A command that is sent again makes the same record again, and readers fold records by id. So the id must hold all that
+      // makes two acts different, or whoever uses one command id for everything would show as having acted once.
+      const recordOf = (...what: readonly string[]): AdminAct => ({
+        id: eventIdOf({
+          namespaceId,
+          principal: addressKey(principal),
+          verb,
+          commandId: canonicalJson([commandId, grantId, ...what]),
+          index: 0,
+        }),
+        at,
+        namespaceId,
+        principal,
+        traceId: delivery.traceId ?? commandId,
+        command: verb,
+        commandId,
+        grantId,
+      });
+      if (!outcome.ok) {
+        const { code } = outcome.error as { readonly code: string };
+        recordOutcome(span, 'denied', code);
+        await audit(adminRefused(recordOf('refused', code, hashOf(body)), code));
+        return { ok: false, error: refusalOf(code) };
+      }
+      const { grant, revision, changed } = outcome.value;
+      recordOutcome(span, 'succeeded');
+      if (changed) await audit(adminChanged({ ...recordOf('changed'), place: { revision } }));
+      return { ok: true, value: { grant, revision } };
+    },
+  );
 };
 
 const TEXTS: Readonly<Record<string, string>> = {

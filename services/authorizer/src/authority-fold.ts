@@ -65,7 +65,12 @@ export class AuthorityFold implements LogListener {
     if (stream.category !== 'grant') return;
     const read = readGrantEvent(event);
     if (read !== undefined) this.index.apply(stream.namespaceId, read, instantOf(event.at) ?? 0, position);
-    else this.parked({ position, natsSubject: `${stream.category}/${stream.id}`, why: `${event.type} of version ${event.schemaVersion} is not known` });
+    else
+      this.parked({
+        position,
+        natsSubject: `${stream.category}/${stream.id}`,
+        why: `${event.type} of version ${event.schemaVersion} is not known`,
+      });
   }
 
   parked({ position, natsSubject, why }: { position: Position; natsSubject: string; why: string }): void {

@@ -90,7 +90,12 @@ export class AuthorityIndex {
   }
 
   /** Grants of a namespace that `principal` issued or holds, ordered by id, after `after`. */
-  list(namespaceId: string, role: 'issuer' | 'subject', principal: Address, page: { after?: string; limit: number }): readonly CapabilityGrant[] {
+  list(
+    namespaceId: string,
+    role: 'issuer' | 'subject',
+    principal: Address,
+    page: { after?: string; limit: number },
+  ): readonly CapabilityGrant[] {
     return [...this.#byId.values()]
       .filter(({ grant }) => grant.namespaceId === namespaceId && sameAddress(grant[role], principal))
       .filter(({ grant }) => page.after === undefined || byCodeUnit(grant.id, page.after) > 0)

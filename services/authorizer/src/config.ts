@@ -11,5 +11,11 @@ export const authorizerSettings = {
     .max(600_000)
     .default(30_000)
     .meta({ description: 'How long after its time-out a turn may still be asked about' }),
-  SHAREDOS_DEADLINE_MS: z.coerce.number().int().min(50).max(60_000).default(4_000).meta({ description: 'Longest wait for the log before authority is unavailable' }),
+  SHAREDOS_DEADLINE_MS: z.coerce
+    .number()
+    .int()
+    .min(50)
+    .max(60_000)
+    .default(4_000)
+    .meta({ description: 'Longest wait for the log before authority is unavailable' }),
 };

@@ -9,18 +9,21 @@ import type { Ports } from './ports.ts';
  * Passes on part of a grant that the caller holds. A revocation of the parent that races this is not lost: the chain is
  * validated again at every use.
  */
-export const deriveGrant =
-  (ports: Ports) =>
-  (body: GrantDerive, delivery: Delivery) => {
-    const { commandId, parentGrantId, grant: terms } = body;
-    return administer(ports, delivery, { commandId, grantId: terms.id, body }, async ({ principal, at }) => {
-      const parent = await readGrant(ports.store, delivery.namespaceId, parentGrantId);
-      if (!parent.ok) return parent;
-      const grant = composeDerivedGrant(parent.value, terms, { requestedBy: principal, at });
-      if (!grant.ok) return err(grant.error);
-      return runGrantCommand(ports.store, delivery, { commandId, grantId: terms.id, principal, at }, { type: 'IssueGrant', grant: grant.value });
-    });
-  };
+export const deriveGrant = (ports: Ports) => (body: GrantDerive, delivery: Delivery) => {
+  const { commandId, parentGrantId, grant: terms } = body;
+  return administer(ports, delivery, { commandId, grantId: terms.id, body }, async ({ principal, at }) => {
+    const parent = await readGrant(ports.store, delivery.namespaceId, parentGrantId);
+    if (!parent.ok) return parent;
+    const grant = composeDerivedGrant(parent.value, terms, { requestedBy: principal, at });
+    if (!grant.ok) return err(grant.error);
+    return runGrantCommand(
+      ports.store,
+      delivery,
+      { commandId, grantId: terms.id, principal, at },
+      { type: 'IssueGrant', grant: grant.value },
+    );
+  });
+};
 
 /** A grant as its own stream tells it, revoked or not. */
 const readGrant = async (store: Ports['store'], namespaceId: string, grantId: string): Promise<Result<CapabilityGrant, CommandRefusal>> => {

@@ -1,4 +1,17 @@
-import { type Address, type GrantEvent, GrantEvent as GrantEvents, type Instant, type JsonObj, type LogEvent, type Result, addressKey, err, ok, revisionOf, timestampOf } from '@sharedos/contracts';
+import {
+  type Address,
+  type GrantEvent,
+  GrantEvent as GrantEvents,
+  type Instant,
+  type JsonObj,
+  type LogEvent,
+  type Result,
+  addressKey,
+  err,
+  ok,
+  revisionOf,
+  timestampOf,
+} from '@sharedos/contracts';
 import { type StreamId, eventIdOf, runCommand } from '@sharedos/event-store';
 import { type GrantCommand, grant as grantDecider, invariant } from '@sharedos/kernel';
 import type { Delivery } from '@sharedos/bus';
@@ -13,7 +26,12 @@ export const grantStream = (namespaceId: string, grantId: string): StreamId => (
 export const runGrantCommand = async (
   store: Ports['store'],
   { namespaceId, verb, traceId }: Delivery,
-  { commandId, grantId, principal, at }: { readonly commandId: string; readonly grantId: string; readonly principal: Address; readonly at: Instant },
+  {
+    commandId,
+    grantId,
+    principal,
+    at,
+  }: { readonly commandId: string; readonly grantId: string; readonly principal: Address; readonly at: Instant },
   command: GrantCommand,
 ): Promise<Result<Changed, CommandRefusal>> => {
   const ran = await runCommand({

@@ -6,13 +6,16 @@ import { runGrantCommand } from './grant-command.ts';
 import type { Ports } from './ports.ts';
 
 /** Issues a root grant over the caller's own resources. An id is never used twice, not even after revocation. */
-export const issueGrant =
-  (ports: Ports) =>
-  (body: GrantIssue, delivery: Delivery) => {
-    const { commandId, grant: terms } = body;
-    return administer(ports, delivery, { commandId, grantId: terms.id, body }, async ({ principal, at }) => {
-      const grant = composeRootGrant(terms, { issuer: principal, namespaceId: delivery.namespaceId, at });
-      if (!grant.ok) return err(grant.error);
-      return runGrantCommand(ports.store, delivery, { commandId, grantId: terms.id, principal, at }, { type: 'IssueGrant', grant: grant.value });
-    });
-  };
+export const issueGrant = (ports: Ports) => (body: GrantIssue, delivery: Delivery) => {
+  const { commandId, grant: terms } = body;
+  return administer(ports, delivery, { commandId, grantId: terms.id, body }, async ({ principal, at }) => {
+    const grant = composeRootGrant(terms, { issuer: principal, namespaceId: delivery.namespaceId, at });
+    if (!grant.ok) return err(grant.error);
+    return runGrantCommand(
+      ports.store,
+      delivery,
+      { commandId, grantId: terms.id, principal, at },
+      { type: 'IssueGrant', grant: grant.value },
+    );
+  });
+};

@@ -38,7 +38,14 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     clock,
     limits: { deadlineMs, turnGraceMs: settings.SHAREDOS_GRACE_FOR_TURNS_MS },
   });
-  const served = await serveRoutes(bus, { service: 'authorizer', version: '0.1.0', instance, routes, concurrencyMax: REQUESTS_AT_ONCE, onDefect });
+  const served = await serveRoutes(bus, {
+    service: 'authorizer',
+    version: '0.1.0',
+    instance,
+    routes,
+    concurrencyMax: REQUESTS_AT_ONCE,
+    onDefect,
+  });
   return {
     trouble: () => fold.trouble,
     stop: async (graceMs) => {

@@ -1,4 +1,12 @@
-import { type AuthorityOpen, type Instant, type OpenedAuthority, type Reply, instantOf, revisionOf, timestampOf } from '@sharedos/contracts';
+import {
+  type AuthorityOpen,
+  type Instant,
+  type OpenedAuthority,
+  type Reply,
+  instantOf,
+  revisionOf,
+  timestampOf,
+} from '@sharedos/contracts';
 import { authorityResolved } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import { type Ports, refused } from './ports.ts';

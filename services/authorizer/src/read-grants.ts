@@ -1,5 +1,13 @@
 import { type Delivery, withinOneAnswer } from '@sharedos/bus';
-import { type CapabilityGrant, type GrantGet, type GrantList, type Reply, type Revision, revisionOf, sameAddress } from '@sharedos/contracts';
+import {
+  type CapabilityGrant,
+  type GrantGet,
+  type GrantList,
+  type Reply,
+  type Revision,
+  revisionOf,
+  sameAddress,
+} from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
 import { type Ports, refused } from './ports.ts';
 
@@ -25,7 +33,9 @@ export const getGrant =
     if (revision === undefined) return behind();
     const grant = ports.fold.index.grantAt(namespaceId, grantId, Infinity, Infinity)?.grant;
     const concerns = grant !== undefined && [grant.issuer, grant.subject].some((address) => sameAddress(address, principal));
-    return concerns ? { ok: true, value: { grant, revision } } : refused('grant_not_found', 'there is no such grant for you in this namespace');
+    return concerns
+      ? { ok: true, value: { grant, revision } }
+      : refused('grant_not_found', 'there is no such grant for you in this namespace');
   };
 
 /** Grants the caller issued, or holds, by id; a page at a time. */

@@ -5,11 +5,14 @@ import { runGrantCommand } from './grant-command.ts';
 import type { Ports } from './ports.ts';
 
 /** Revokes a grant, for its issuer. Once this is answered, no turn opens that still uses it. Revoking twice changes nothing. */
-export const revokeGrant =
-  (ports: Ports) =>
-  (body: GrantRevoke, delivery: Delivery) => {
-    const { commandId, grantId, reason } = body;
-    return administer(ports, delivery, { commandId, grantId, body }, ({ principal, at }) =>
-      runGrantCommand(ports.store, delivery, { commandId, grantId, principal, at }, { type: 'RevokeGrant', grantId, requestedBy: principal, at, reason }),
-    );
-  };
+export const revokeGrant = (ports: Ports) => (body: GrantRevoke, delivery: Delivery) => {
+  const { commandId, grantId, reason } = body;
+  return administer(ports, delivery, { commandId, grantId, body }, ({ principal, at }) =>
+    runGrantCommand(
+      ports.store,
+      delivery,
+      { commandId, grantId, principal, at },
+      { type: 'RevokeGrant', grantId, requestedBy: principal, at, reason },
+    ),
+  );
+};

@@ -1,4 +1,14 @@
-import { type AccessContext, type Instant, type Result, type Revision, canonicalJson, err, instantOf, ok, positionOf } from '@sharedos/contracts';
+import {
+  type AccessContext,
+  type Instant,
+  type Result,
+  type Revision,
+  canonicalJson,
+  err,
+  instantOf,
+  ok,
+  positionOf,
+} from '@sharedos/contracts';
 import { type AsyncWorld, type AuthorityFailure, type HeldAuthority, holdAuthority } from '@sharedos/kernel';
 import type { UsageStore } from '@sharedos/usage';
 import type { AuthorityFold } from './authority-fold.ts';
@@ -15,7 +25,8 @@ export interface TurnAuthority {
 type OpenedTurn = Pick<TurnClaims, 'turnId' | 'contextHash' | 'revision' | 'admittedAt'>;
 
 /** All that a token says a turn sees: one turn id opened twice is two views, and each token is answered from its own. */
-const nameOf = ({ turnId, contextHash, revision, admittedAt }: OpenedTurn): string => canonicalJson([turnId, contextHash, revision, admittedAt]);
+const nameOf = ({ turnId, contextHash, revision, admittedAt }: OpenedTurn): string =>
+  canonicalJson([turnId, contextHash, revision, admittedAt]);
 
 /** Turns remembered by one replica. Forgetting one costs a look-up, never an answer. */
 const TURNS_HELD_MAX = 10_000;
@@ -71,7 +82,13 @@ export interface UsesSeen {
 }
 
 /** The world a rule asks: ancestors from the fold at the turn's own position, uses from the counters. */
-export const worldOf = (fold: AuthorityFold, usage: UsageStore, turn: TurnAuthority, operation: string | undefined, uses: UsesSeen): AsyncWorld => ({
+export const worldOf = (
+  fold: AuthorityFold,
+  usage: UsageStore,
+  turn: TurnAuthority,
+  operation: string | undefined,
+  uses: UsesSeen,
+): AsyncWorld => ({
   ancestor: ({ namespaceId, grantId }) => {
     const found = fold.index.grantAt(namespaceId, grantId, turn.position, turn.admittedAt);
     return found === undefined ? 'not_found' : { found };

@@ -173,7 +173,8 @@ const authorizeAndDeliver = async (ports: Ports, send: Send, claim: LedgerClaim)
   if (!admitted.ok) return refused('ledger_unavailable', 'the send could not be recorded; send the same message again', true);
   const receipt = await deliver(ports, send);
   // Nobody can tell whether it arrived. The send stays open, and asking again says pending and in the end interrupted.
-  if (receipt === undefined) return refused('delivery_unknown', 'the inbox did not say whether it has the message; ask again with the same message', true);
+  if (receipt === undefined)
+    return refused('delivery_unknown', 'the inbox did not say whether it has the message; ask again with the same message', true);
   return finish(ports, send, claim, receipt, [], decision?.matchedGrantId);
 };
 

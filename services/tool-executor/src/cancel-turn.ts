@@ -29,7 +29,9 @@ export const cancelTurn =
     const body: ExecutionControl = { turnId: claimed.turnId, ask: 'cancel' };
     const answer = await ports.bus.request(control, ExecutionControl, body, ExecutionControlReply, { timeoutMs: OWNER_ANSWER_MS });
     const reached = answer.ok && answer.value.ok && answer.value.value.running;
-    return reached ? { ok: true, value: { outcome: 'cancelling' } } : refused('turn_owner_unreachable', 'the process that runs the turn did not answer; it is interrupted when its lease ends', true);
+    return reached
+      ? { ok: true, value: { outcome: 'cancelling' } }
+      : refused('turn_owner_unreachable', 'the process that runs the turn did not answer; it is interrupted when its lease ends', true);
   };
 
 /** Claims the turn in the place of an executor and ends it at once. */
@@ -52,7 +54,8 @@ const cancelUntaken = async (ports: Ports, executionId: string, from: Parameters
     agent: request.agent,
     requestSequence: waiting.sequence,
   });
-  if (!claimed.ok) return claimed.error.kind === 'exists' ? refused('turn_taken', 'the turn was taken this moment; cancel it again', true) : unavailable();
+  if (!claimed.ok)
+    return claimed.error.kind === 'exists' ? refused('turn_taken', 'the turn was taken this moment; cancel it again', true) : unavailable();
   const history = await ports.ledger.read(key);
   if (!history.ok || history.value === undefined) return unavailable();
   const ended = await interruptTurn(ports, key, history.value, waiting.accepted, 'cancel');

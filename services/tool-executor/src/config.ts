@@ -8,16 +8,46 @@ export const executorSettings = {
   SHAREDOS_TOOL_NAMESPACES: z
     .string()
     .default('')
-    .transform((text) => text.split(',').map((name) => name.trim()).filter((name) => name !== ''))
+    .transform((text) =>
+      text
+        .split(',')
+        .map((name) => name.trim())
+        .filter((name) => name !== ''),
+    )
     .meta({ description: 'Tool namespaces that are on, separated by commas; none when absent' }),
   SHAREDOS_TURNS_AT_ONCE: count(10_000).default(64).meta({ description: 'Turns that one process runs at once' }),
-  SHAREDOS_TURN_LEASE_MS: z.coerce.number().int().min(500).max(600_000).default(30_000).meta({ description: 'How long a taken request may stay without a sign of life; the same as the queue was made with' }),
+  SHAREDOS_TURN_LEASE_MS: z.coerce
+    .number()
+    .int()
+    .min(500)
+    .max(600_000)
+    .default(30_000)
+    .meta({ description: 'How long a taken request may stay without a sign of life; the same as the queue was made with' }),
   SHAREDOS_MAX_STEPS: count(1_000).default(16).meta({ description: 'Steps of a turn that states no limit' }),
-  SHAREDOS_MAX_TOOL_CALLS: count(10_000).optional().meta({ description: 'Tool calls of a turn that states no limit; its steps when absent' }),
+  SHAREDOS_MAX_TOOL_CALLS: count(10_000)
+    .optional()
+    .meta({ description: 'Tool calls of a turn that states no limit; its steps when absent' }),
   SHAREDOS_TURN_TIMEOUT_MS: count(600_000).default(120_000).meta({ description: 'Deadline of a turn that states none' }),
-  SHAREDOS_DRAIN_GRACE_MS: z.coerce.number().int().min(0).max(600_000).default(0).meta({ description: 'How long before its deadline a turn takes nothing new' }),
-  SHAREDOS_HORIZON_MS: z.coerce.number().int().min(60_000).default(7 * 86_400_000).meta({ description: 'How long after requestedAt a request may be sent again' }),
-  SHAREDOS_DEADLINE_MS: z.coerce.number().int().min(50).max(60_000).default(5_000).meta({ description: 'Longest wait for an answer of the authorizer' }),
+  SHAREDOS_DRAIN_GRACE_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(600_000)
+    .default(0)
+    .meta({ description: 'How long before its deadline a turn takes nothing new' }),
+  SHAREDOS_HORIZON_MS: z.coerce
+    .number()
+    .int()
+    .min(60_000)
+    .default(7 * 86_400_000)
+    .meta({ description: 'How long after requestedAt a request may be sent again' }),
+  SHAREDOS_DEADLINE_MS: z.coerce
+    .number()
+    .int()
+    .min(50)
+    .max(60_000)
+    .default(5_000)
+    .meta({ description: 'Longest wait for an answer of the authorizer' }),
 };
 
 /** How far a requester's clock may be ahead of ours. */

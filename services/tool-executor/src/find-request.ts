@@ -14,8 +14,13 @@ export interface QueuedRequest {
 }
 
 /** The caller's requests in the queue, oldest first. The queue holds a bounded number of each principal. */
-export const queuedRequests = async ({ bus, clock, rules }: Ports, from: Requester): Promise<Result<readonly QueuedRequest[], Unavailable>> => {
-  const stored = await readSubject(bus, 'TURNS', principalSubject('turn.request', from.namespaceId, from.requester), { timeoutMs: READ_MS });
+export const queuedRequests = async (
+  { bus, clock, rules }: Ports,
+  from: Requester,
+): Promise<Result<readonly QueuedRequest[], Unavailable>> => {
+  const stored = await readSubject(bus, 'TURNS', principalSubject('turn.request', from.namespaceId, from.requester), {
+    timeoutMs: READ_MS,
+  });
   if (!stored.ok) return stored;
   return ok(
     stored.value.flatMap((message: StoredMessage) => {

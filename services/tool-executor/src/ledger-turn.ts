@@ -72,7 +72,10 @@ export class LedgerTurn implements TurnKernel {
 
   async admit(agent: AgentAddress): Promise<AuthorizationDecision> {
     const context = this.#contextNow();
-    const request = { resource: { namespace: 'sharedos.execution', path: [...addressPath(agent)], owner: context.owner }, action: 'invoke' };
+    const request = {
+      resource: { namespace: 'sharedos.execution', path: [...addressPath(agent)], owner: context.owner },
+      action: 'invoke',
+    };
     const operation = this.#lease.operation('admission');
     const verdict = await this.#lease.decide(context, { kind: 'authorize', request, consume: true, operation });
     if (verdict === undefined) return this.#decidedHere(context, request, decidedWithoutAuthority(this.#lease.failure));
@@ -138,7 +141,10 @@ export class LedgerTurn implements TurnKernel {
     const enabled = registered.filter(({ namespace }) => enabledToolNamespaces.includes(namespace));
     const mark = this.#records.mark(context);
     const authorityHash = this.#lease.authorityHash;
-    const answer = await this.#lease.reach(context, enabled.map(({ requiredCapability }) => requiredCapability));
+    const answer = await this.#lease.reach(
+      context,
+      enabled.map(({ requiredCapability }) => requiredCapability),
+    );
     if (authorityHash === undefined || answer === undefined) {
       const record = toolCatalogListed(mark, { enabledNamespaces: enabledToolNamespaces, failure: this.#lease.failure });
       return { tools: [], reach: { status: 'unavailable', reasonCode: 'authority_unavailable' } as ReachResult, record };

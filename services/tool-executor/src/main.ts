@@ -49,7 +49,14 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     onDefect,
   });
 
-  const served = await serveRoutes(bus, { service: 'tool-executor', version: '0.1.0', instance, routes: service.routes, concurrencyMax: REQUESTS_AT_ONCE, onDefect });
+  const served = await serveRoutes(bus, {
+    service: 'tool-executor',
+    version: '0.1.0',
+    instance,
+    routes: service.routes,
+    concurrencyMax: REQUESTS_AT_ONCE,
+    onDefect,
+  });
   const queue = workQueue(bus, {
     stream: 'TURNS',
     consumer: 'tool-executor',

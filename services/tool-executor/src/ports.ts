@@ -14,7 +14,12 @@ export interface Ports {
   readonly registry: ToolRegistry;
   readonly envelope: Envelope;
   /** The envelope's default limits; they are part of what makes two requests the same. */
-  readonly defaults: { readonly maxSteps: number; readonly maxToolCalls?: number; readonly timeoutMs: number; readonly drainGraceMs: number };
+  readonly defaults: {
+    readonly maxSteps: number;
+    readonly maxToolCalls?: number;
+    readonly timeoutMs: number;
+    readonly drainGraceMs: number;
+  };
   readonly running: RunningTurns;
   readonly rules: AcceptanceRules;
   /** Writes one record of a request that never became a turn, and so has no place in the ledger. */

@@ -1,5 +1,14 @@
 import { type Delivery, latestHeaders } from '@sharedos/bus';
-import { type ExecutionResult, type Reply, type TurnGet, type TurnList, TurnState, type TurnSummary, principalSubject, timestampOf } from '@sharedos/contracts';
+import {
+  type ExecutionResult,
+  type Reply,
+  type TurnGet,
+  type TurnList,
+  TurnState,
+  type TurnSummary,
+  principalSubject,
+  timestampOf,
+} from '@sharedos/contracts';
 import { foldExecution, invariant } from '@sharedos/kernel';
 import { queuedRequests } from './find-request.ts';
 import { type Ports, refused } from './ports.ts';
@@ -14,7 +23,10 @@ const unavailable = () => refused('ledger_unavailable', 'the records did not ans
 /** One turn of the caller, with its result once it has one. */
 export const getTurn =
   (ports: Ports) =>
-  async ({ executionId }: TurnGet, { namespaceId, principal }: Delivery): Promise<Reply<{ summary: TurnSummary; result?: ExecutionResult | undefined }>> => {
+  async (
+    { executionId }: TurnGet,
+    { namespaceId, principal }: Delivery,
+  ): Promise<Reply<{ summary: TurnSummary; result?: ExecutionResult | undefined }>> => {
     invariant(principal !== undefined, 'turns are read by principals');
     const from = { namespaceId, requester: principal };
     const read = await ports.ledger.read(executionKey(from, executionId));
@@ -59,7 +71,13 @@ export const listTurns =
       const told = TurnState.safeParse(header(STATE_HEADER));
       if (executionId === undefined || !told.success) continue;
       const code = header(CODE_HEADER);
-      turns.set(executionId, { ...turns.get(executionId), executionId, state: told.data, at: timestampOf(storedAt), ...(code === undefined ? {} : { code }) });
+      turns.set(executionId, {
+        ...turns.get(executionId),
+        executionId,
+        state: told.data,
+        at: timestampOf(storedAt),
+        ...(code === undefined ? {} : { code }),
+      });
     }
     const wanted = [...turns.values()].filter((turn) => state === undefined || turn.state === state);
     return { ok: true, value: { turns: wanted.sort((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1)).slice(0, limit) } };

@@ -1,5 +1,12 @@
 import type { QueuedDelivery } from '@sharedos/bus';
-import { ExecutionControl, ExecutionControlReply, UsageDistrust, UsageDistrustReply, namespaceSubject, timestampOf } from '@sharedos/contracts';
+import {
+  ExecutionControl,
+  ExecutionControlReply,
+  UsageDistrust,
+  UsageDistrustReply,
+  namespaceSubject,
+  timestampOf,
+} from '@sharedos/contracts';
 import { executionFingerprint, foldExecution, operationKeyHash, replayAnswer, turnEnded } from '@sharedos/kernel';
 import type { LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
 import { TurnLost, limitsInForce } from '@sharedos/runtime';
@@ -95,7 +102,17 @@ export const executionKey = ({ namespaceId, requester }: Requester, executionId:
 
 export const fingerprintOf = ({ envelope, defaults }: Ports, { context, request }: AcceptedRequest): string => {
   const { agent, message, tools, state, options, metadata } = request;
-  return executionFingerprint({ context, agent, message, tools, state, options, metadata, runtime: envelope.manifest, limits: { ...defaults } });
+  return executionFingerprint({
+    context,
+    agent,
+    message,
+    tools,
+    state,
+    options,
+    metadata,
+    runtime: envelope.manifest,
+    limits: { ...defaults },
+  });
 };
 
 /** Owns the turn to its end: one terminal record, its answer published, then the request acknowledged. */
@@ -188,32 +205,48 @@ const replay = async (
 };
 
 /** Refuses a request that never becomes a turn: on record, if it could be read at all, and then told to who sent it. */
-const refuse = async (ports: Ports, delivery: QueuedDelivery, from: Requester, { executionId, context, error }: RefusedRequest): Promise<void> => {
+const refuse = async (
+  ports: Ports,
+  delivery: QueuedDelivery,
+  from: Requester,
+  { executionId, context, error }: RefusedRequest,
+): Promise<void> => {
   if (context !== undefined && executionId !== undefined) {
     const mark = { id: ports.ids(), at: ports.clock(), context };
     const recorded = await ports.audit(turnEnded(mark, { executionId, status: 'denied', code: error.code }));
     if (!recorded.ok) return delivery.nak(ASK_AGAIN_MS);
   }
-  const told = await publishRefusal(ports.bus, from, { sequence: delivery.sequence, error, ...(executionId === undefined ? {} : { executionId }) });
+  const told = await publishRefusal(ports.bus, from, {
+    sequence: delivery.sequence,
+    error,
+    ...(executionId === undefined ? {} : { executionId }),
+  });
   return told ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
 };
 
 /** Safety is the fence and not this answer: an owner that only seemed dead finds its next write refused. */
-const ownerLives = async ({ bus, running, instance }: Ports, namespaceId: string, { ownerId, turnId }: { ownerId: string; turnId: string }): Promise<boolean> => {
+const ownerLives = async (
+  { bus, running, instance }: Ports,
+  namespaceId: string,
+  { ownerId, turnId }: { ownerId: string; turnId: string },
+): Promise<boolean> => {
   if (ownerId === instance) return running.has(turnId);
   const subject = namespaceSubject('execution.control', namespaceId, ownerId);
-  const answer = await bus.request(subject, ExecutionControl, { turnId, ask: 'alive' }, ExecutionControlReply, { timeoutMs: OWNER_ANSWER_MS });
+  const answer = await bus.request(subject, ExecutionControl, { turnId, ask: 'alive' }, ExecutionControlReply, {
+    timeoutMs: OWNER_ANSWER_MS,
+  });
   return answer.ok && answer.value.ok && answer.value.value.running;
 };
 
 const distrustThrough =
   ({ bus }: Ports) =>
   async (namespaceId: string, epoch: string): Promise<void> => {
-    await bus.request(namespaceSubject('usage.distrust', namespaceId), UsageDistrust, { epoch }, UsageDistrustReply, { timeoutMs: DISTRUST_MS });
+    await bus.request(namespaceSubject('usage.distrust', namespaceId), UsageDistrust, { epoch }, UsageDistrustReply, {
+      timeoutMs: DISTRUST_MS,
+    });
   };
 
 /** An acknowledgement that was lost brings the message again, and then it is answered from the record. */
 const acknowledge = async (delivery: QueuedDelivery): Promise<void> => {
   await delivery.ack();
 };
-

@@ -30,7 +30,11 @@ export interface Requester {
  *
  * @returns Whether the broker took it. If not, the request stays in the queue and is answered at its next delivery.
  */
-export const publishResult = async (bus: Bus, { namespaceId, requester }: Requester, { result, revision }: Pick<EndedRecord, 'result' | 'revision'>): Promise<boolean> => {
+export const publishResult = async (
+  bus: Bus,
+  { namespaceId, requester }: Requester,
+  { result, revision }: Pick<EndedRecord, 'result' | 'revision'>,
+): Promise<boolean> => {
   invariant('executionId' in result, 'the end of a turn holds the result of a turn');
   const body: TurnResult = { result, ...(revision === undefined ? {} : { revision }) };
   const code = codeOf(result);
@@ -40,7 +44,9 @@ export const publishResult = async (bus: Bus, { namespaceId, requester }: Reques
 
 /** Whether an answer of the turn is stored for its requester; `false` when that could not be found out. */
 export const isAnswered = async (bus: Bus, { namespaceId, requester }: Requester, executionId: string): Promise<boolean> => {
-  const last = await lastOnSubject(bus, 'TURN_EVENTS', principalSubject('turn.result', namespaceId, requester, executionId), { timeoutMs: READ_MS });
+  const last = await lastOnSubject(bus, 'TURN_EVENTS', principalSubject('turn.result', namespaceId, requester, executionId), {
+    timeoutMs: READ_MS,
+  });
   return last.ok && last.value !== undefined;
 };
 
@@ -59,7 +65,12 @@ export const codeOf = (result: ExecutionResult): string | undefined => ('error' 
 export const answerOf = (result: ExecutionResult, revision: Revision | undefined): Pick<EndedRecord, 'result' | 'revision'> =>
   revision === undefined ? { result } : { result, revision };
 
-const stored = async (bus: Bus, subject: string, content: Parameters<Bus['publishStored']>[1], headers: Record<string, string>): Promise<boolean> => {
+const stored = async (
+  bus: Bus,
+  subject: string,
+  content: Parameters<Bus['publishStored']>[1],
+  headers: Record<string, string>,
+): Promise<boolean> => {
   const deadline = performance.now() + PUBLISH_DEADLINE_MS;
   for (let attempt = 0; performance.now() < deadline; attempt += 1) {
     const published = await bus.publishStored(subject, content, { timeoutMs: PUBLISH_MS, headers });

@@ -83,5 +83,7 @@ export class TurnWrites {
 const failureOf = (refusal: LedgerRefusal, afterEffect = false): Error => {
   if (refusal.kind === 'fenced') return new TurnLost('another process took this turn over');
   const why = refusal.kind === 'unavailable' ? refusal.reason : refusal.kind;
-  return afterEffect ? new TurnLost(`what happened could not be recorded: ${why}`) : new AuditOutage(`a record before an effect could not be written: ${why}`);
+  return afterEffect
+    ? new TurnLost(`what happened could not be recorded: ${why}`)
+    : new AuditOutage(`a record before an effect could not be written: ${why}`);
 };
