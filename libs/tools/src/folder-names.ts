@@ -12,7 +12,10 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  *
  * @param max Most entries to look at; `complete` is false when there were more.
  */
-export const namesIn = (folder: Folder, max: number): Promise<Refusable<{ readonly names: readonly string[]; readonly complete: boolean }>> =>
+export const namesIn = (
+  folder: Folder,
+  max: number,
+): Promise<Refusable<{ readonly names: readonly string[]; readonly complete: boolean }>> =>
   attempt(async () => {
     const names: string[] = [];
     let seen = 0;
