@@ -7,6 +7,7 @@ import { check, test } from './checks.mjs';
 const PROGRAMS = {
   demo: 'libs/cli/src/demo.ts',
   bench: 'test/bench/bench.ts',
+  conformance: 'test/conformance/run.ts',
   schemas: 'scripts/generate-schemas.ts',
   docs: 'scripts/generate-docs.ts',
   fuzz: 'scripts/fuzz.ts',
@@ -19,6 +20,7 @@ const USAGE = `usage: node scripts/run.mjs <command> [arguments]
   test      types, lint, format, schemas and every test
   check     types, lint (with the import direction) and format
   bench     measure against the floors of this machine
+  conformance  run the cases of test/conformance, or of another folder: --cases DIR, --json
   schemas   write schemas/ anew from libs/contracts
   format    format the sources
   docs      write the generated pages of docs/ anew
