@@ -114,7 +114,7 @@ const countedWorlds = (compare: (world: CollidingWorld, met: (what: string) => v
     fc.property(fc.uint8Array({ minLength: CHOICES, maxLength: CHOICES, size: 'max' }), (numbers) =>
       compare(drawCollidingWorld(new Choices(numbers)), (what) => all.add(what)),
     ),
-    { numRuns: WORLDS },
+    { numRuns: WORLDS, seed: 20_260_301 },
   );
   return all;
 };
