@@ -42,7 +42,7 @@ const derive = (core: KernelCore, context: AccessContext, signal: AbortSignal): 
       const registry = core.tools.copy();
       const { messageTransport, messageRequestRouter, agentCardTool: withCards } = core.options;
       if (messageTransport !== undefined && messageRequestRouter !== undefined) {
-        registry.register(messageRequestTool(core, messageTransport, messageRequestRouter));
+        registry.register(messageRequestTool(core, messageRequestRouter));
       }
       if (withCards === true) registry.register(agentCardTool(core));
       for (const id of [...core.providers.keys()].sort(byCodeUnit)) {

@@ -11,7 +11,7 @@ import {
   sameAddress,
 } from '@sharedos/contracts';
 import { contractValue, frozenCopy, sealed } from '../contract-value.ts';
-import type { MessageRequestRouter, MessageTransport } from '../message-ports.ts';
+import type { MessageRequestRouter } from '../message-ports.ts';
 import { MESSAGE_SEND_ACTION, MESSAGING_NAMESPACE } from '../standard-capabilities.ts';
 import type { ToolHandler } from '../tool-handler.ts';
 import { type KernelCore, refusal } from './core.ts';
@@ -65,7 +65,7 @@ interface Prepared {
  *
  * @see spec/messaging.md §5
  */
-export const messageRequestTool = (core: KernelCore, _transport: MessageTransport, router: MessageRequestRouter): ToolHandler => {
+export const messageRequestTool = (core: KernelCore, router: MessageRequestRouter): ToolHandler => {
   const prepared = new WeakMap<ToolCall, Prepared>();
 
   const prepare = (context: AccessContext, call: ToolCall): Prepared => {
