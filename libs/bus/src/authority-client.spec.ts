@@ -9,7 +9,7 @@ import {
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AuthorityClient } from './authority-client.ts';
 import type { Bus } from './bus.ts';
-import { type TestServer, testServer, until } from './nats-server.fixture.ts';
+import { type TestServer, testServer, until } from './broker.fixture.ts';
 import { type ServedRoutes, route, serveRoutes } from './serve.ts';
 
 const scout = { kind: 'agent', agentId: 'scout' } as const;

@@ -1,8 +1,9 @@
 import { wireMessage, replyMessage } from '@sharedos/contracts';
+import { freePort } from '@sharedos/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type BusStatus, connectBus } from './connect.ts';
-import { type TestServer, busOptions, freePort, testServer, until } from './nats-server.fixture.ts';
+import { type TestServer, busOptions, testServer, until } from './broker.fixture.ts';
 
 const Ask = wireMessage('ask/1', z.strictObject({}));
 const Answer = replyMessage('answer/1', z.strictObject({}));

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Bus } from './bus.ts';
 import { type Follow, type FollowOptions, followStream } from './follow-stream.ts';
 import { jetStreamRights } from './js-rights.ts';
-import { type TestServer, addStream, store, testServer, until } from './nats-server.fixture.ts';
+import { type TestServer, addStream, store, testServer, until } from './broker.fixture.ts';
 import type { StoredMessage } from './stored-message.ts';
 
 describe('following a stream', () => {
@@ -122,10 +122,10 @@ describe('following a stream', () => {
     const feed = follow();
     await until('alive', () => feed.alive);
     const began = performance.now();
-    server.signal('SIGSTOP');
+    server.pause();
     await until('not alive', () => !feed.alive);
     const took = performance.now() - began;
-    server.signal('SIGCONT');
+    server.resume();
     expect(bus.connected).toBe(true);
     expect(took).toBeLessThan(600);
     await until('alive again', () => feed.alive);

@@ -1,6 +1,6 @@
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig, connect, nanos } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type TestServer, testServer } from './nats-server.fixture.ts';
+import { type TestServer, testServer } from './broker.fixture.ts';
 import { checkStreams, describeProvisionRefusal, provision } from './provision.ts';
 import { type StreamOptions, streamSettings } from './streams.ts';
 

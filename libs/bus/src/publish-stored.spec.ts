@@ -3,7 +3,7 @@ import { DiscardPolicy } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Bus } from './bus.ts';
-import { type TestServer, addStream, testServer } from './nats-server.fixture.ts';
+import { type TestServer, addStream, testServer } from './broker.fixture.ts';
 import { lastOnSubject } from './read-subject.ts';
 
 const Note = wireMessage('note/1', z.strictObject({ text: z.string() }));

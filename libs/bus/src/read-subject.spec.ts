@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from './bus.ts';
 import { jetStreamRights } from './js-rights.ts';
-import { type TestServer, addStream, testServer } from './nats-server.fixture.ts';
+import { type TestServer, addStream, testServer } from './broker.fixture.ts';
 import { lastOnSubject, readSubject, streamHead } from './read-subject.ts';
 
 const timeoutMs = 2_000;

@@ -6,7 +6,7 @@ import { type Msg, headers } from 'nats';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Bus } from './bus.ts';
-import { type TestServer, testServer, until } from './nats-server.fixture.ts';
+import { type TestServer, testServer, until } from './broker.fixture.ts';
 import { type Delivery, type Route, type ServeOptions, type ServedRoutes, route, serveRoutes } from './serve.ts';
 
 const Ask = wireMessage('ask/1', z.strictObject({ text: z.string() }));

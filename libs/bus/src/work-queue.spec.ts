@@ -3,7 +3,7 @@ import { AckPolicy, RetentionPolicy } from 'nats';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Bus } from './bus.ts';
 import { jetStreamRights } from './js-rights.ts';
-import { type TestServer, store, testServer, until } from './nats-server.fixture.ts';
+import { type TestServer, store, testServer, until } from './broker.fixture.ts';
 import { OnePull } from './one-pull.ts';
 import { type QueuedDelivery, type WorkQueue, type WorkQueueOptions, workQueue } from './work-queue.ts';
 

@@ -6,7 +6,7 @@ import { eventStoreContract } from './contract.ts';
 import { eventIdOf } from './event-id.ts';
 import type { EventStore, Position, StreamId } from './event-store.ts';
 import { type JetStreamEventStoreOptions, jetStreamEventStore } from './jetstream.ts';
-import { type NatsServerUnderTest, logStream, makeLogStream, startNatsServer } from './nats-server.fixture.ts';
+import { type LogBroker, logStream, makeLogStream, startLogBroker } from './log-broker.fixture.ts';
 
 const TIMEOUT_MS = 1_500;
 const WAIT_MS = 8_000;
@@ -21,40 +21,40 @@ const openOn = async (bus: Bus, more: Partial<JetStreamEventStoreOptions> = {}) 
   jetStreamEventStore({ bus, timeoutMs: TIMEOUT_MS, openTimeoutMs: TIMEOUT_MS, heartbeatMs: 200, ...more });
 
 eventStoreContract('JetStream', async () => {
-  const server = await startNatsServer();
-  await makeLogStream(server);
-  const admin = await server.admin();
+  const broker = await startLogBroker();
+  await makeLogStream(broker);
+  const admin = await broker.admin();
   const connections = new Map<EventStore, Bus>();
   return {
     open: async () => {
-      const bus = await server.service();
+      const bus = await broker.service();
       const store = opened(await openOn(bus));
       connections.set(store, bus);
       return store;
     },
     appendRaw: async (natsSubject, body) => (await admin.jetstream().publish(natsSubject, body)).seq,
-    stop: () => server.stop(),
-    resume: () => server.resume(),
+    stop: () => broker.server.pause(),
+    resume: () => broker.server.resume(),
     reconnect: async (store) => connections.get(store)?.nats.reconnect(),
     deadlineMs: TIMEOUT_MS,
     close: async () => {
       await Promise.all([admin, ...connections.values()].map((connection) => connection.close()));
-      await server.end();
+      await broker.end();
     },
   };
 });
 
 describe('the log on JetStream', () => {
-  let server: NatsServerUnderTest;
+  let broker: LogBroker;
   let admin: NatsConnection;
   let bus: Bus;
   beforeAll(async () => {
-    server = await startNatsServer();
-    [admin, bus] = [await server.admin(), await server.service()];
+    broker = await startLogBroker();
+    [admin, bus] = [await broker.admin(), await broker.service()];
   });
   afterAll(async () => {
     await Promise.all([bus?.close(), admin?.close()]);
-    await server?.end();
+    await broker?.end();
   });
 
   let counted = 0;
@@ -140,8 +140,8 @@ describe('the log on JetStream', () => {
     await appendMany(writer, 50);
     for (let round = 0; round < 2; round += 1) {
       const appends = appendMany(writer, 50);
-      await server.kill();
-      await server.start();
+      await broker.server.kill();
+      await broker.server.restart();
       await appends;
     }
     const end = await barrierOf(store);
@@ -183,13 +183,13 @@ describe('the log on JetStream', () => {
     await remake();
     const store = opened(await openOn(bus));
     await appendMany(store, 3);
-    await server.kill();
-    await server.saveData();
-    await server.start();
+    await broker.server.kill();
+    await broker.saveData();
+    await broker.server.restart();
     await appendMany(store, 3);
-    await server.kill();
-    await server.restoreData();
-    await server.start();
+    await broker.server.kill();
+    await broker.restoreData();
+    await broker.server.restart();
     for (
       let barrier = await store.barrier(WAIT_MS);
       !JSON.stringify(barrier).includes('lost some');
@@ -210,7 +210,7 @@ describe('the log on JetStream', () => {
 
   it('does not call an append a conflict that got no answer while the stream stands as expected', async () => {
     await remake();
-    const mute = await server.reader();
+    const mute = await broker.reader();
     const store = opened(await openOn(mute));
     expect(await store.append(newStream(), 0, [eventOf()])).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
     await Promise.all([store.close(), mute.close()]);
@@ -218,7 +218,7 @@ describe('the log on JetStream', () => {
 
   it('knows an append without an answer for lost once the stream has moved on', async () => {
     await remake();
-    const mute = await server.reader();
+    const mute = await broker.reader();
     const [store, other] = [opened(await openOn(mute)), opened(await openOn(bus))];
     const stream = newStream();
     await other.append(stream, 0, [eventOf()]);

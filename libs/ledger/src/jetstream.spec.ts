@@ -1,27 +1,27 @@
 import { type Bus, PROVISIONER } from '@sharedos/bus';
 import { LedgerRecordMessage, UseClaimMessage, namespaceSubject } from '@sharedos/contracts';
+import { type ProvisionedNats, startProvisionedNats } from '@sharedos/testing';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ledgerContract } from './contract.ts';
 import { jetStreamLedger, jetStreamRecordLog } from './jetstream.ts';
 import { operationSubject } from './ledger-names.ts';
-import { type NatsProcess, startNats } from './nats-process.ts';
 
-let server: NatsProcess;
+let nats: ProvisionedNats;
 let provisioner: Bus;
 let executor: Bus;
 let authorizer: Bus;
 const connections: Bus[] = [];
 
 beforeAll(async () => {
-  server = await startNats();
-  provisioner = await server.connect(PROVISIONER);
-  executor = await server.connect('tool-executor');
-  authorizer = await server.connect('authorizer');
+  nats = await startProvisionedNats();
+  provisioner = await nats.connect(PROVISIONER);
+  executor = await nats.connect('tool-executor');
+  authorizer = await nats.connect('authorizer');
   connections.push(provisioner, executor, authorizer);
 });
 afterAll(async () => {
   await Promise.all(connections.map((bus) => bus.close()));
-  await server.stop();
+  await nats.end();
 });
 
 /** Leaves room for so many bytes more. Never for fewer than there are: then the server deletes the oldest, claims first. */
@@ -33,20 +33,21 @@ const leaveRoom = async (bytes: number): Promise<void> => {
 
 ledgerContract('jetstream', async () => ({
   log: async () => {
-    const bus = await server.connect('tool-executor');
+    const bus = await nats.connect('tool-executor');
     connections.push(bus);
     return jetStreamRecordLog(bus, { ackTimeoutMs: 800, usesTimeoutMs: 1_500 });
   },
   restart: async () => {
-    await server.restart();
+    await nats.server.kill();
+    await nats.server.restart();
     await vi.waitUntil(() => connections.every((bus) => bus.connected), { timeout: 15_000 });
   },
   stall: async () => {
-    server.signal('SIGSTOP');
+    nats.server.pause();
     // A thread on another core may answer a moment longer.
     await vi.waitUntil(async () => !(await provisioner.flush(100)), { timeout: 5_000 });
   },
-  resume: async () => server.signal('SIGCONT'),
+  resume: async () => nats.server.resume(),
   fill: (isFull) => leaveRoom(isFull ? 1 : 1024 ** 3),
   close: async () => undefined,
 }));

@@ -1,9 +1,11 @@
 export * from './clock.ts';
 export * from './find-servers.ts';
-export * from './free-port.ts';
+export { freePort } from './free-port.ts';
 export * from './local-stack.ts';
 export * from './managed-process.ts';
+export type { NatsConfig } from './nats-server.ts';
 export type { Attributes, AttributeValue, ReceivedSpan } from './otlp-json.ts';
+export * from './own-server.ts';
 export type { ServerHandle } from './server-process.ts';
 export type { ServiceProcess } from './service-process.ts';
 export * from './span-receiver.ts';

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
@@ -10,16 +9,17 @@ import {
   describeProvisionRefusal,
   principalUser,
   provision,
+  renderNatsConfig,
   serviceInboxPrefix,
 } from '@sharedos/bus';
 import { type Address, type ServiceName, inboxPrefix } from '@sharedos/contracts';
 import { findServers } from './find-servers.ts';
-import { freePort } from './free-port.ts';
+import { onFreePort } from './free-port.ts';
 import { startNats } from './nats-server.ts';
+import { privateFolder } from './private-folder.ts';
 import { startRedis } from './redis-server.ts';
 import type { ServerHandle } from './server-process.ts';
 import { type ServiceProcess, startServiceProcess } from './service-process.ts';
-import { guardFolder, releaseFolder } from './watchdog.ts';
 
 export interface LocalStackOptions {
   /** Who may connect from outside. */
@@ -76,7 +76,6 @@ export interface LocalStack {
 }
 
 const REPOSITORY = fileURLToPath(new URL('../../../', import.meta.url));
-const PORT_ATTEMPTS = 5;
 
 /**
  * Starts nats-server and redis-server as child processes, on free ports, with random passwords and a private folder, and makes
@@ -85,15 +84,13 @@ const PORT_ATTEMPTS = 5;
 export const startLocalStack = async (options: LocalStackOptions): Promise<LocalStack> => {
   const progress = options.onProgress ?? (() => undefined);
   const programs = await findServers({ onProgress: progress });
-  const dataDir = await privateFolder(options.dataDir);
   const closers: (() => Promise<unknown>)[] = [];
-  if (options.dataDir === undefined) {
-    guardFolder(dataDir);
-    closers.push(async () => {
-      await rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-      await releaseFolder(dataDir);
-    });
-  }
+  const temporaryFolder = async (): Promise<string> => {
+    const { path, remove } = await privateFolder();
+    closers.push(remove);
+    return path;
+  };
+  const dataDir = await (options.dataDir === undefined ? temporaryFolder() : keptFolder(options.dataDir));
   let stopped: Promise<void> | undefined;
   // Newest first: whoever depends on a thing goes before it. What cannot be stopped must not keep the rest running.
   const stop = (): Promise<void> =>
@@ -117,7 +114,9 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     const tokenSecret = secret();
 
     progress('starting nats-server …');
-    const [nats, natsPort] = await onFreePort((port) => startNats(programs.nats, dataDir, port, accounts));
+    const [nats, natsPort] = await onFreePort((port) =>
+      startNats(programs.nats, dataDir, port, (listener) => renderNatsConfig(listener, accounts)),
+    );
     closers.push(nats.stop);
     progress('starting redis-server …');
     const [redis, redisPort] = await onFreePort((port) => startRedis(programs.redis, dataDir, port, redisPassword));
@@ -222,24 +221,12 @@ const inherited = (): Readonly<Record<string, string>> =>
     ),
   );
 
-const privateFolder = async (given: string | undefined): Promise<string> => {
-  if (given === undefined) return mkdtemp(join(tmpdir(), 'sharedos-'));
+/** Kept for later, and so for its owner alone from now on. */
+const keptFolder = async (given: string): Promise<string> => {
   const folder = resolve(given);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await chmod(folder, 0o700);
   return folder;
-};
-
-/** A port that looked free may be taken before the server has it: then another. */
-const onFreePort = async (start: (port: number) => Promise<ServerHandle>): Promise<readonly [ServerHandle, number]> => {
-  for (let attempt = 1; ; attempt += 1) {
-    const port = await freePort();
-    try {
-      return [await start(port), port];
-    } catch (error) {
-      if (attempt >= PORT_ATTEMPTS || !/address already in use|bind/i.test(String(error))) throw error;
-    }
-  }
 };
 
 const secret = (): string => randomBytes(24).toString('base64url');

@@ -1,16 +1,20 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type BrokerAccounts, renderNatsConfig } from '@sharedos/bus';
+import type { BrokerListener } from '@sharedos/bus';
 import { answersWith } from './line-probe.ts';
 import { type ServerHandle, startServer } from './server-process.ts';
 
-/** Starts a nats-server with the generated accounts. Its streams are in `folder`, and so is its configuration, for its owner alone. */
-export const startNats = async (program: string, folder: string, port: number, accounts: BrokerAccounts): Promise<ServerHandle> => {
+/** Writes the configuration of a server that has this name, listens there and keeps its streams there. */
+export type NatsConfig = (listener: BrokerListener) => string;
+
+/** Where a server started in `folder` keeps its streams. */
+export const natsStoreDir = (folder: string): string => join(folder, 'jetstream');
+
+/** Starts a nats-server. Its streams are in `folder`, and so is its configuration, for its owner alone. */
+export const startNats = async (program: string, folder: string, port: number, config: NatsConfig): Promise<ServerHandle> => {
   const name = `sharedos-${port}`;
   const configFile = join(folder, 'nats.conf');
-  await writeFile(configFile, renderNatsConfig({ name, host: '127.0.0.1', port, storeDir: join(folder, 'jetstream') }, accounts), {
-    mode: 0o600,
-  });
+  await writeFile(configFile, config({ name, host: '127.0.0.1', port, storeDir: natsStoreDir(folder) }), { mode: 0o600 });
   return startServer({
     label: 'nats-server',
     command: program,

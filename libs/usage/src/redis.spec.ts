@@ -1,40 +1,43 @@
 import { setTimeout } from 'node:timers/promises';
 import { ok } from '@sharedos/contracts';
 import { Redis } from 'ioredis';
+import { OWN_PASSWORD, type OwnServer, startOwnRedis } from '@sharedos/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { usageStoreContract } from './contract.ts';
 import type { RebuiltUsageStore } from './rebuilt-store.ts';
-import { type RedisProcess, startRedis } from './redis-process.ts';
 import { type RedisUsageOptions, redisUsageStore } from './redis.ts';
 import type { UsageState } from './usage-store.ts';
 
 const OPEN_WITHIN_MS = 10_000;
 const grant = { namespaceId: 'acme', grantId: 'grant-1', max: 5 };
 
-let server: RedisProcess;
+let redis: OwnServer;
 let admin: Redis;
 beforeAll(async () => {
-  server = await startRedis();
+  redis = await startOwnRedis();
 });
 beforeEach(async () => {
-  admin = new Redis(server.url);
+  admin = new Redis(redis.url);
   admin.on('error', () => undefined);
   await admin.flushall();
 });
 afterEach(() => admin.disconnect());
-afterAll(() => server.stop());
+afterAll(() => redis.end());
 
 usageStoreContract('redis', async () => ({
-  open: (options) => redisUsageStore({ url: server.url, ...options }),
+  open: (options) => redisUsageStore({ url: redis.url, ...options }),
   wipe: async () => void (await admin.flushall()),
-  restart: () => server.restart(),
+  restart: async () => {
+    await redis.server.kill();
+    await redis.server.restart();
+  },
   stall: async () => {
-    server.signal('SIGSTOP');
+    redis.server.pause();
     // It may answer a moment longer on another core.
     const silent = () => Promise.race([admin.ping().then(() => false), setTimeout(50, true)]);
     await vi.waitUntil(silent, { timeout: 5_000 });
   },
-  resume: async () => server.signal('SIGCONT'),
+  resume: async () => redis.server.resume(),
   close: async () => undefined,
 }));
 
@@ -49,7 +52,7 @@ describe('counters in Redis', () => {
 
   const replica = (options: Partial<RedisUsageOptions> = {}): RebuiltUsageStore => {
     const store = redisUsageStore({
-      url: server.url,
+      url: redis.url,
       spentUses: async () => ok([]),
       settleMs: 0,
       backoff: { firstMs: 5, maxMs: 50 },
@@ -100,7 +103,7 @@ describe('counters in Redis', () => {
   });
 
   it('stay closed behind a wrong password', async () => {
-    const store = replica({ url: server.url.replace('test-only', 'wrong') });
+    const store = replica({ url: redis.url.replace(OWN_PASSWORD, 'wrong') });
     await closedWith('WRONGPASS');
     expect(await store.take(grant, 'a')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
   });
@@ -132,12 +135,12 @@ describe('counters in Redis', () => {
 
   it('answer at once while the server is down, and come back with it', async () => {
     const store = await opened();
-    await server.kill();
+    await redis.server.kill();
     await closedWith('Redis');
     const startedAt = performance.now();
     expect(await store.take(grant, 'a')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
     expect(performance.now() - startedAt).toBeLessThan(100);
-    await server.start();
+    await redis.server.restart();
     expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
   });
 });
