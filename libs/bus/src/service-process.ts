@@ -41,6 +41,17 @@ export const baseSettings = {
     .meta({ description: 'How long a stop waits for work that was begun' }),
 };
 
+/** Beside them, the settings of every service that asks the authorizers. */
+export const askingSettings = {
+  SHAREDOS_DEADLINE_MS: z.coerce
+    .number()
+    .int()
+    .min(50)
+    .max(60_000)
+    .default(5_000)
+    .meta({ description: 'Longest wait for an answer of the authorizer' }),
+};
+
 export type BaseSettings = z.infer<z.ZodObject<typeof baseSettings>>;
 
 /** A running service as its process sees it. */

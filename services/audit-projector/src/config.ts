@@ -1,3 +1,4 @@
+import { askingSettings } from '@sharedos/bus';
 import { Address } from '@sharedos/contracts';
 import { z } from 'zod';
 
@@ -18,6 +19,7 @@ export const rootsSetting = z
 
 /** Settings of the audit projector beside those of every service. */
 export const projectorSettings = {
+  ...askingSettings,
   SHAREDOS_ROOTS: rootsSetting.meta({ description: 'Root principals of each namespace; only what they grant opens the audit records' }),
   SHAREDOS_RECORDS_MAX: z.coerce
     .number()
@@ -26,11 +28,4 @@ export const projectorSettings = {
     .max(10_000_000)
     .default(500_000)
     .meta({ description: 'Audit records held in memory for queries, the newest' }),
-  SHAREDOS_DEADLINE_MS: z.coerce
-    .number()
-    .int()
-    .min(50)
-    .max(60_000)
-    .default(5_000)
-    .meta({ description: 'Longest wait for an answer of the authorizer' }),
 };

@@ -1,9 +1,11 @@
+import { askingSettings } from '@sharedos/bus';
 import { z } from 'zod';
 
 const count = (max: number) => z.coerce.number().int().min(1).max(max);
 
 /** Settings of the tool-executor beside those of every service. */
 export const executorSettings = {
+  ...askingSettings,
   SHAREDOS_FILES_ROOT: z.string().min(1).meta({ description: 'Folder under which the files of every namespace and owner lie' }),
   SHAREDOS_TOOL_NAMESPACES: z
     .string()
@@ -41,13 +43,6 @@ export const executorSettings = {
     .min(60_000)
     .default(7 * 86_400_000)
     .meta({ description: 'How long after requestedAt a request may be sent again' }),
-  SHAREDOS_DEADLINE_MS: z.coerce
-    .number()
-    .int()
-    .min(50)
-    .max(60_000)
-    .default(5_000)
-    .meta({ description: 'Longest wait for an answer of the authorizer' }),
 };
 
 /** How far a requester's clock may be ahead of ours. */
