@@ -1,4 +1,4 @@
-import type { Capability, CapabilityRequirement } from '@sharedos/contracts';
+import type { CapabilityRequirement } from '@sharedos/contracts';
 import type { HeldAuthority } from './authority.ts';
 import { unfitness } from './decide.ts';
 import { ANY_ACTION, ownersAgree } from './matching.ts';
@@ -25,12 +25,18 @@ export class AuthorityIndex {
     const atAdmission = { admittedAt, now: admittedAt };
     grants.forEach((held, ordinal) => {
       if (unfitness(held, atAdmission, context) !== undefined) return;
-      for (const capability of held.grant.capabilities) {
-        if (!ownersAgree(capability.resource.owner, undefined, context)) continue;
-        const { namespace, path } = capability.resource;
-        const byAction = entryOf(listed, namespace, () => new Map<string, Place[]>());
-        const place: Place = { path, scope: capability.scope, ordinal };
-        for (const action of actionsOf(capability)) entryOf(byAction, action, (): Place[] => []).push(place);
+      for (const { resource, scope, actions } of held.grant.capabilities) {
+        if (!ownersAgree(resource.owner, undefined, context)) continue;
+        const byAction = listed.get(resource.namespace) ?? new Map<string, Place[]>();
+        listed.set(resource.namespace, byAction);
+        const place: Place = { path: resource.path, scope, ordinal };
+        // What lists every action is found under that alone, however many more it lists.
+        for (const action of actions.includes(ANY_ACTION) ? [ANY_ACTION] : actions) {
+          const places = byAction.get(action);
+          if (places === undefined) byAction.set(action, [place]);
+          // An action may be listed twice.
+          else if (places.at(-1) !== place) places.push(place);
+        }
       }
     });
     for (const [namespace, byAction] of listed) {
@@ -63,14 +69,3 @@ export class AuthorityIndex {
     return [...found].sort((a, b) => a - b);
   }
 }
-
-/** A capability that lists every action is found under that alone, however many more it lists. */
-const actionsOf = ({ actions }: Capability): Iterable<string> => (actions.includes(ANY_ACTION) ? [ANY_ACTION] : new Set(actions));
-
-const entryOf = <Value>(entries: Map<string, Value>, key: string, make: () => Value): Value => {
-  const known = entries.get(key);
-  if (known !== undefined) return known;
-  const made = make();
-  entries.set(key, made);
-  return made;
-};

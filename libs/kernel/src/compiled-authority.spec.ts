@@ -49,9 +49,7 @@ describe('a compiled authority', () => {
     expect(met).toEqual(
       new Set([
         'many rejections',
-        ...['execute', 'discover'].flatMap((mode) =>
-          ['allowed', ...DENIALS, 'authority_unavailable'].map((code) => `${mode} ${code}`),
-        ),
+        ...['execute', 'discover'].flatMap((mode) => ['allowed', ...DENIALS, 'authority_unavailable'].map((code) => `${mode} ${code}`)),
       ]),
     );
   });
@@ -188,7 +186,10 @@ describe('a derived grant of a compiled authority', () => {
   it('is asked about again after its ancestor could not be found out', () => {
     const compiled = pinned();
     const failing: World = { ancestor: () => 'failed' };
-    expect([ask(compiled, { world: failing }), ask(compiled, worldOf({ ancestors: [root] }))]).toEqual(['delegation_chain_unverified', 'allowed']);
+    expect([ask(compiled, { world: failing }), ask(compiled, worldOf({ ancestors: [root] }))]).toEqual([
+      'delegation_chain_unverified',
+      'allowed',
+    ]);
   });
   it('is not settled while it is bounded: its uses are asked at each decision', () => {
     const compiled = compile([grantOf('c', { parentGrantId: 'r', expiresAt: at('10:05:00'), maxUses: 1 })], { ancestorsPinned: true });

@@ -49,6 +49,7 @@ interface Compiled {
   readonly index: AuthorityIndex;
   /** By place in the walk: operations before this instant need nothing but the grant's path. `-Infinity` where more must be asked. */
   readonly openUntil: Float64Array;
+  readonly grantIds: readonly string[];
 }
 
 /**
@@ -76,17 +77,17 @@ export class CompiledAuthority {
    * @returns What {@link decide} would decide, without `requiredAuthority`; `undefined` where it would have to ask. A denial is frozen.
    */
   settle(asked: CapabilityRequirement, now: Instant, mode: DecideOptions['mode']): SettledDecision | undefined {
-    const { context, admittedAt, grants } = this.held;
+    const { context, admittedAt } = this.held;
     if (admittedAt === undefined || !Number.isFinite(now)) return INVALID_CONTEXT;
     const request = parseRequirement(asked);
     if (request === undefined) return INVALID_REQUEST;
     const { owner } = request.resource;
     if (owner !== undefined && !sameAddress(owner, context.owner)) return INVALID_REQUEST;
-    const { index, openUntil } = (this.#compiled ??= compiledOf(this.held));
+    const { index, openUntil, grantIds } = (this.#compiled ??= compiledOf(this.held));
     const first = index.first(request, mode);
     if (first === NOWHERE) return NO_MATCHING_GRANT;
     if (!(now < (openUntil[first] as number))) return undefined;
-    return { allowed: true, reasonCode: 'allowed', matchedGrantId: (grants[first] as ParsedGrant).grant.id };
+    return { allowed: true, reasonCode: 'allowed', matchedGrantId: grantIds[first] as string };
   }
 
   /** {@link decide} of this authority. Why grants were rejected is found out when somebody reads it. */
@@ -175,6 +176,7 @@ export class CompiledAuthority {
 
 const compiledOf = (held: HeldAuthority): Compiled => ({
   index: new AuthorityIndex(held),
+  grantIds: held.grants.map(({ grant }) => grant.id),
   openUntil: Float64Array.from(held.grants, (grant) =>
     isUnbounded(grant) && grant.grant.parentGrantId === undefined ? grant.window.expiresAt : -Infinity,
   ),

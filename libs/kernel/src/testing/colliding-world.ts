@@ -138,7 +138,9 @@ export interface CollidingWorld {
 }
 
 export const drawCollidingWorld = (choices: Choices): CollidingWorld => {
-  const held = new Set(Array.from({ length: choices.one([2, 4, 8, 1, 0, 24]) }, () => POOL[choices.below(32) * 32 + choices.below(32)] as ParsedGrant));
+  const held = new Set(
+    Array.from({ length: choices.one([2, 4, 8, 1, 0, 24]) }, () => POOL[choices.below(32) * 32 + choices.below(32)] as ParsedGrant),
+  );
   const policy = choices.one([undefined, undefined, undefined, { status: 'unavailable' as const }]);
   const loaded = holdAuthority(
     context({ owner: choices.one([alice, alice, carol]), ...(choices.oneIn(40) ? { traceId: '' } : {}) }),
@@ -182,7 +184,9 @@ const ceilingOf = (kind: number): HostCeiling => ({
   narrow: (allowed: AllowedDecision): HostCeilingVerdict => {
     const digit = Number(allowed.matchedGrantId.slice(-1));
     if (kind === 2 && digit === 0) throw new Error('the ceiling fell');
-    return digit % 2 === kind % 2 ? { allowed: false, reasonCode: 'host_policy_denied', metadata: { rule: allowed.matchedGrantId } } : allowed;
+    return digit % 2 === kind % 2
+      ? { allowed: false, reasonCode: 'host_policy_denied', metadata: { rule: allowed.matchedGrantId } }
+      : allowed;
   },
 });
 
