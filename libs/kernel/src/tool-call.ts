@@ -2,6 +2,7 @@ import { type CapabilityRequirement, type ExactRequirement, type Instant, type R
 import type { Asking } from './asking.ts';
 import type { HeldAuthority } from './authority.ts';
 import type { HostCeiling } from './ceiling.ts';
+import { CompiledAuthority } from './compiled-authority.ts';
 import { type Decided, type DecideOptions, decide } from './decide.ts';
 import { type OwnerFrame, ownersAgree } from './matching.ts';
 import { isAtOrBelow } from './paths.ts';
@@ -41,16 +42,20 @@ export interface ToolCallDecided {
  * Decides one tool call. The order is what a caller can see: whoever may not discover the tool learns nothing about their
  * arguments, and nothing is spent before the exact requirement is known to be one this tool may have.
  *
+ * @param authority Compiled where its turn makes many calls; the verdict is the same.
  * @see spec/turns.md §9, rows 6 to 11
  */
 export function* decideToolCall(
-  authority: HeldAuthority,
+  authority: HeldAuthority | CompiledAuthority,
   { ceiling, exact: asked, now, checks, ancestorsMax, hostCeiling }: ToolCallQuestion,
 ): Asking<ToolCallDecided> {
   const ports = { now, checks, ancestorsMax, ceiling: hostCeiling };
-  const { context } = authority;
+  const compiled = authority instanceof CompiledAuthority;
+  const { context } = compiled ? authority.held : authority;
+  const rule = (request: CapabilityRequirement, options: DecideOptions): Asking<Decided> =>
+    compiled ? authority.decide(request, options) : decide(authority, request, options);
 
-  const discovery = yield* decide(authority, ceiling, { ...ports, consume: false, mode: 'discover' });
+  const discovery = yield* rule(ceiling, { ...ports, consume: false, mode: 'discover' });
   if (!discovery.decision.allowed) {
     const recorded = [{ request: ceiling, decided: discovery, consume: false }];
     return { status: 'denied', code: 'tool_unavailable', cause: discovery.decision.reasonCode, recorded };
@@ -61,13 +66,13 @@ export function* decideToolCall(
   const { requirement } = exact;
   const { owner } = requirement.resource;
   if (owner !== undefined && !sameAddress(owner, context.owner)) {
-    const decided = yield* decide(authority, requirement, { ...ports, consume: false, mode: 'execute' });
+    const decided = yield* rule(requirement, { ...ports, consume: false, mode: 'execute' });
     return { status: 'denied', code: decided.decision.reasonCode, recorded: [{ request: requirement, decided, consume: false }] };
   }
   if (!requirementIsWithinCeiling(requirement, ceiling, context))
     return { status: 'failed', code: 'invalid_tool_requirement', recorded: [] };
 
-  const decided = yield* decide(authority, requirement, { ...ports, consume: true, mode: 'execute' });
+  const decided = yield* rule(requirement, { ...ports, consume: true, mode: 'execute' });
   const { allowed, reasonCode, matchedGrantId } = decided.decision;
   return {
     status: allowed ? 'allowed' : 'denied',
