@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { constraintEnvelopeViolation, tightestConstraints } from './constraints.ts';
+import { constraintEnvelopeViolation, constraintsAreWithin, tightestConstraints } from './constraints.ts';
 import { at } from './testing/base-world.ts';
 
 describe('constraints escape an envelope', () => {
   it('by a purpose it does not have', () =>
     expect(constraintEnvelopeViolation({ purposes: ['a', 'b'] }, { purposes: ['a'] })).toBe('purposes'));
   it('by naming no purpose where it names some', () => expect(constraintEnvelopeViolation({}, { purposes: ['a'] })).toBe('purposes'));
+  it('or they are within it, in one word', () =>
+    expect([constraintsAreWithin({ purposes: ['a'] }, {}), constraintsAreWithin({}, { purposes: ['a'] })]).toEqual([true, false]));
   it('by starting earlier', () =>
     expect(constraintEnvelopeViolation({ notBefore: at('08:59:59') }, { notBefore: at('09:00:00') })).toBe('notBefore'));
   it('by having no start where it has one', () => expect(constraintEnvelopeViolation({}, { notBefore: at('09:00:00') })).toBe('notBefore'));

@@ -1,6 +1,6 @@
 import { CapabilityRequest, hashOf } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
-import { requiredAuthorityOf, capabilityRequestOf } from './required-authority.ts';
+import { capabilityRequestOf, describeRequiredAuthority, mintCapabilityRequest, requiredAuthorityOf } from './required-authority.ts';
 import { alice, at, bob, capability, carol, context, read } from './testing/base-world.ts';
 
 const ask = { capabilities: [capability(['Work'])], purpose: 'p1' };
@@ -47,4 +47,12 @@ describe('the authority a refused request needed', () => {
       requiredAuthorityOf(context(), read(['Work']))?.id,
     ));
   it('is not described where it cannot be', () => expect(requiredAuthorityOf(context({ purpose: '' }), read(['Work']))).toBeUndefined());
+});
+
+describe('the two as a host calls them', () => {
+  it('answer with the same request, or with nothing', async () => {
+    expect((await mintCapabilityRequest(context(), ask))?.id).toBe(id());
+    expect(await mintCapabilityRequest(context(), { ...ask, capabilities: [] })).toBeUndefined();
+    expect(await describeRequiredAuthority(context(), read(['Work']))).toEqual(requiredAuthorityOf(context(), read(['Work'])));
+  });
 });

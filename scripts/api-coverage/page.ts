@@ -1,0 +1,105 @@
+import { readFile, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CORE_API, type CoreName } from './core-api.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const SOURCES = ['libs/kernel/src', 'libs/contracts/src'];
+const TESTS = ['libs/kernel/src', 'libs/runtime/src', 'test/conformance'];
+/** Holds every name to its shape; named for a name only where no test of behaviour shows it. */
+const SHAPES = 'libs/kernel/src/core-api.spec.ts';
+
+/** The test of what the declarations of a file are for, where it does not stand beside that file. */
+const TESTED_IN: Readonly<Record<string, string>> = {
+  'agent-card.ts': 'diagnostics.spec.ts',
+  'audit-sink.ts': 'diagnostics.spec.ts',
+  'authority-resolver.ts': 'authorizer.spec.ts',
+  'ceiling.ts': 'decide.spec.ts',
+  'core-words.ts': 'constraints.spec.ts',
+  'delegation-chain.ts': 'authorizer.spec.ts',
+  'message-ports.ts': 'embedded/sharedos-kernel.spec.ts',
+  'provider-error.ts': 'diagnostics.spec.ts',
+  'resource-provider.ts': 'diagnostics.spec.ts',
+  'spans.ts': 'diagnostics.spec.ts',
+  'tool-namespace-settings.ts': 'diagnostics.spec.ts',
+};
+
+/** A type is shown by the test of what it is for; its own name need not be written there. */
+const testOfFile = (declaredIn: string, tests: readonly File[]): readonly string[] => {
+  const name = declaredIn.replace('libs/kernel/src/', '');
+  const spec = name.startsWith('embedded/') ? 'embedded/sharedos-kernel.spec.ts' : (TESTED_IN[name] ?? name.replace(/\.ts$/, '.spec.ts'));
+  return tests.filter(({ path }) => path === `libs/kernel/src/${spec}`).map(({ path }) => path);
+};
+
+/** A name of the core API with where it is here and the tests that show it, paths from the root of the repository. */
+export interface CoveredName extends CoreName {
+  readonly declaredIn: string | undefined;
+  readonly shownBy: readonly string[];
+}
+
+interface File {
+  readonly path: string;
+  readonly text: string;
+}
+
+const filesUnder = async (folder: string): Promise<readonly File[]> => {
+  const entries = await readdir(join(root, folder), { recursive: true, withFileTypes: true });
+  const paths = entries
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
+    .sort();
+  return Promise.all(paths.map(async (path) => ({ path, text: await readFile(join(root, path), 'utf8') })));
+};
+
+/** Finds every name of the core API by reading the sources, so that the table cannot say what is not so. */
+export const coverage = async (): Promise<readonly CoveredName[]> => {
+  const sources = (await Promise.all(SOURCES.map(filesUnder))).flat().filter(({ path }) => !path.endsWith('.spec.ts'));
+  const runners = ['test/conformance/runner/perform.ts', 'test/conformance/runner/stage.ts', 'test/conformance/runner/run-turn.ts'];
+  const tests = (await Promise.all(TESTS.map(filesUnder))).flat().filter(({ path }) => path.endsWith('.spec.ts') || runners.includes(path));
+  return CORE_API.map((name) => {
+    const declaration = new RegExp(`export (?:abstract )?(?:interface|type|class|const|let|function\\*?) ${name.name}\\b`);
+    const renamed = new RegExp(`export (?:type )?\\{[^}]*\\bas ${name.name}\\b`);
+    const declaredIn = sources.find(({ text }) => declaration.test(text)) ?? sources.find(({ text }) => renamed.test(text));
+    const word = new RegExp(`\\b${name.name}\\b`);
+    const shown = tests.filter(({ text }) => word.test(text)).map(({ path }) => path);
+    const behaviour = shown.filter((path) => path !== SHAPES);
+    const isShape = name.kind === 'interface' || name.kind === 'type';
+    const beside = isShape && declaredIn !== undefined ? testOfFile(declaredIn.path, tests) : [];
+    const shownBy = behaviour.length === 0 ? [...beside, ...shown] : behaviour;
+    return { ...name, declaredIn: declaredIn?.path, shownBy };
+  });
+};
+
+const TITLES: Readonly<Record<CoreName['kind'], string>> = {
+  class: 'Classes',
+  interface: 'Interfaces',
+  type: 'Types',
+  constant: 'Constants',
+  function: 'Functions',
+};
+
+/** The page `docs/api-coverage.md`. */
+export const apiCoveragePage = (names: readonly CoveredName[]): string => {
+  const sections = Object.entries(TITLES).map(([kind, title]) => {
+    const rows = names
+      .filter((name) => name.kind === kind)
+      .map(({ name, members, declaredIn, shownBy }) => {
+        const known = members === undefined ? '' : members.map((member) => `\`${member}\``).join(' ');
+        return `| \`${name}\` | ${known} | ${linked(declaredIn)} | ${shownBy.slice(0, 2).map(linked).join(', ')} |`;
+      });
+    return [`## ${title}`, '', '| name | members | is in | shown by |', '| --- | --- | --- | --- |', ...rows, ''].join('\n');
+  });
+  return [
+    '# The core API, name by name',
+    '',
+    'Every name of the core API 0.1.0-alpha.5 is exported by `@sharedos/kernel` under the same name and with the same meaning. This page is',
+    'generated by `npm run docs`; a test fails when a name is missing here or in the package, when it has moved, or when what is named as its',
+    'test no longer shows it.',
+    '',
+    'Shapes and values are held by `libs/kernel/src/core-api.spec.ts`; the column *shown by* names tests of what each does. The conformance',
+    'runner drives the operations through the kernel itself, and its cases say what must come of them.',
+    '',
+    ...sections,
+  ].join('\n');
+};
+
+const linked = (path: string | undefined): string => (path === undefined ? '**missing**' : `[${path.split('/').at(-1)}](../${path})`);
