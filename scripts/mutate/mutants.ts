@@ -1,0 +1,358 @@
+/** One rule, broken: in `file`, the one place that reads `find` is made to read `replace`. */
+export interface Mutant {
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  /** The rule that no longer holds, as it stands while it does. */
+  readonly rule: string;
+}
+
+type Edit = readonly [rule: string, find: string, replace: string];
+
+const inFile = (file: string, edits: readonly Edit[]): readonly Mutant[] =>
+  edits.map(([rule, find, replace]) => ({ file, find, replace, rule }));
+
+/** The rules, broken one at a time. A number names one for as long as nothing is put before it: add at the end of a file's list. */
+export const MUTANTS: readonly Mutant[] = [
+  ...inFile('libs/kernel/src/matching.ts', [
+    [
+      'a missing owner means the owner the context names, and not anybody',
+      'sameAddress(a ?? frame.owner, b ?? frame.owner)',
+      '(a === undefined || b === undefined || sameAddress(a, b))',
+    ],
+    [
+      'resource namespaces are equal or they do not match',
+      'capability.resource.namespace === request.resource.namespace &&',
+      'request.resource.namespace.startsWith(capability.resource.namespace) &&',
+    ],
+    [
+      'a request for every action needs a capability that lists it',
+      '(capability.actions.includes(request.action) || capability.actions.includes(ANY_ACTION)) &&',
+      '(request.action === ANY_ACTION || capability.actions.includes(request.action) || capability.actions.includes(ANY_ACTION)) &&',
+    ],
+    [
+      'a listed star covers every action',
+      '(capability.actions.includes(request.action) || capability.actions.includes(ANY_ACTION)) &&',
+      'capability.actions.includes(request.action) &&',
+    ],
+    [
+      'nothing but the plain star expands',
+      '(capability.actions.includes(request.action) || capability.actions.includes(ANY_ACTION)) &&',
+      `capability.actions.some((action) => action === request.action || (action.endsWith('*') && request.action.startsWith(action.slice(0, -1)))) &&`,
+    ],
+    [
+      'an exact capability does not reach below its path',
+      '? samePath(request.resource.path, capability.resource.path)',
+      '? isAtOrBelow(request.resource.path, capability.resource.path)',
+    ],
+    [
+      'descendants include the path itself',
+      ': isAtOrBelow(request.resource.path, capability.resource.path));',
+      ': request.resource.path.length > capability.resource.path.length && isAtOrBelow(request.resource.path, capability.resource.path));',
+    ],
+    ['an exact capability above a ceiling reveals nothing', `(capability.scope === 'descendants' && isAtOrBelow(`, '(isAtOrBelow('],
+    [
+      'a narrow grant reveals a tool with a broad ceiling',
+      '(isAtOrBelow(capability.resource.path, ceiling.resource.path) ||',
+      '(samePath(capability.resource.path, ceiling.resource.path) ||',
+    ],
+    [
+      `a capability over another owner's resources matches nothing here`,
+      '  ownersAgree(capability.resource.owner, request.resource.owner, frame);',
+      '  frame.owner !== undefined;',
+    ],
+  ]),
+  ...inFile('libs/kernel/src/paths.ts', [
+    [
+      'segments are compared whole: cell-3 never covers cell-30',
+      'if (path[index] !== prefix[index]) return false;',
+      'if (!path[index]?.startsWith(prefix[index] as string)) return false;',
+    ],
+    ['the same path has the same length', 'a.length === b.length && isAtOrBelow(a, b)', 'isAtOrBelow(a, b)'],
+  ]),
+  ...inFile('libs/kernel/src/window.ts', [
+    ['a grant is active from exactly its issue', 'bounds.issuedAt <= admittedAt', 'bounds.issuedAt < admittedAt'],
+    ['an issue is judged at admission', 'bounds.issuedAt <= admittedAt', 'bounds.issuedAt <= Math.max(admittedAt, now)'],
+    ['a start is inclusive', 'bounds.notBefore <= admittedAt', 'bounds.notBefore < admittedAt'],
+    ['a window that opens within the turn is not honoured', 'bounds.notBefore <= admittedAt', 'bounds.notBefore <= now'],
+    ['a clock that goes back revives nothing', `  admittedAt < bounds.expiresAt &&\n`, ''],
+    ['a grant is over at exactly its end', 'now < bounds.expiresAt', 'now <= bounds.expiresAt'],
+    ['an expiry within the turn is honoured', `  now < bounds.expiresAt &&\n`, ''],
+    ['a grant is gone from exactly its revocation', 'admittedAt < bounds.revokedAt', 'admittedAt <= bounds.revokedAt'],
+    ['a revocation stamped within the turn is seen by the next', 'admittedAt < bounds.revokedAt', 'now < bounds.revokedAt'],
+    ['a time that cannot be read opens nothing', 'instantOf(text) ?? NaN', 'instantOf(text) ?? 0'],
+  ]),
+  ...inFile('libs/kernel/src/authority.ts', [
+    ['exactly the limit of grants is accepted', 'if (material.length > grantLimit)', 'if (material.length >= grantLimit)'],
+    ['an id twice in one set is no material', 'if (!entry.ok || ids.has(entry.value.grant.id)) return', 'if (!entry.ok) return'],
+    [
+      'one bad grant makes all of them unavailable: nothing is filtered',
+      'if (!entry.ok || ids.has(entry.value.grant.id)) return',
+      `if (!entry.ok) continue;\n    if (ids.has(entry.value.grant.id)) return`,
+    ],
+    [
+      'a grant of another namespace makes the set unavailable',
+      `  if (grant.namespaceId !== context.namespaceId) return 'namespace';\n`,
+      '',
+    ],
+    ['a grant of another holder makes the set unavailable', `  if (!sameAddress(grant.subject, context.actor)) return 'subject';\n`, ''],
+    ['a grant of another issuer makes the set unavailable', `  if (!sameAddress(grant.issuer, context.authority)) return 'issuer';\n`, ''],
+    ['the hash names what is held and not its order', 'grants.map(canonicalJson).sort(byCodeUnit)', 'grants.map(canonicalJson)'],
+  ]),
+  ...inFile('libs/kernel/src/decide.ts', [
+    [
+      'a request over another owner is refused before any grant is looked at',
+      'if (request.resource.owner !== undefined && !sameAddress(request.resource.owner, context.owner))',
+      `if (request.resource.owner?.kind === 'service' && !sameAddress(request.resource.owner, context.owner))`,
+    ],
+    ['discovery never spends', `const consume = options.consume && mode === 'execute';`, 'const consume = options.consume;'],
+    ['of broken chains the first seen is named', 'unverified ??= chain;', 'unverified = chain;'],
+    ['of invalid chains the first seen is named', 'else invalid ??= chain;', 'else invalid = chain;'],
+    [
+      'a chain that could not be verified outranks one that is invalid',
+      'if (unverified !== undefined) {',
+      'if (unverified !== undefined && invalid === undefined) {',
+    ],
+    ['the first grant that the ceiling overrode is named', 'overridden ??= {', 'overridden = {'],
+    [
+      'a spent grant is told from one that never matched',
+      `code: exhausted ? 'grant_exhausted' : 'no_matching_grant'`,
+      `code: 'no_matching_grant'`,
+    ],
+    [
+      'a denial of the host outranks a spent grant',
+      'if (overridden !== undefined) return',
+      'if (overridden !== undefined && !exhausted) return',
+    ],
+    [
+      'a store of uses that cannot be asked ends the walk',
+      `if (use === 'unavailable') return`,
+      `if (use === 'unavailable') continue;\n    if (use === ('never' as string)) return`,
+    ],
+    [
+      'a bounded grant without a store of uses fails closed',
+      `if (use === 'missing_port') return`,
+      `if (use === 'missing_port') return { code: 'allowed', grantId: id, rejections };\n    if (use === ('never' as string)) return`,
+    ],
+    [
+      'a ceiling that breaks ends the walk',
+      `if (answer.status === 'unavailable')`,
+      `if (answer.status === 'unavailable') continue;\n      if (answer.status === ('never' as string))`,
+    ],
+    ['discovery describes no need', `code === 'no_matching_grant' && mode === 'execute' ?`, `code === 'no_matching_grant' ?`],
+    [
+      'a verifier that is installed is asked',
+      'if (checks?.verifier !== true) return undefined;',
+      'if (checks !== undefined) return undefined;',
+    ],
+    ['a grant serves the purposes it names and no other', `  if (!servesPurpose(grant, context.purpose)) return 'purpose';\n`, ''],
+    ['a grant works inside its window only', `  if (!isInsideWindow(window, admittedAt, now)) return 'window';\n`, ''],
+    [
+      'live revocation takes the grant itself away',
+      'if (answer.revokedGrantIds.includes(id)) return',
+      'if (answer.revokedGrantIds.length > 99) return',
+    ],
+    [
+      'live revocation takes away what descends from a revoked grant, however far',
+      'chain.chain.find((ancestor) => answer.revokedGrantIds.includes(ancestor))',
+      'chain.chain.slice(0, 1).find((ancestor) => answer.revokedGrantIds.includes(ancestor))',
+    ],
+    ['a use is reported taken only where one was', 'useTaken: consume', 'useTaken: true'],
+  ]),
+  ...inFile('libs/kernel/src/chain.ts', [
+    ['sixteen ancestors and no more', 'chain.length >= ancestorsMax', 'chain.length > ancestorsMax'],
+    [
+      'a resolver that answers with another grant has resolved nothing',
+      'if (parent.grant.id !== parentGrantId) return',
+      `if (parent.grant.id === '') return`,
+    ],
+    [
+      'a chain that comes back to an ancestor is a cycle',
+      'parentGrantId === presented.grant.id || chain.includes(parentGrantId) ?',
+      'parentGrantId === presented.grant.id ?',
+    ],
+    [
+      'a chain that comes back to the grant presented is a cycle',
+      'parentGrantId === presented.grant.id || chain.includes(parentGrantId) ?',
+      'chain.includes(parentGrantId) ?',
+    ],
+    ['no chain leaves its namespace', `  if (outer.namespaceId !== inner.namespaceId) return 'namespace_mismatch';\n`, ''],
+    ['only its holder passes a grant on', `  if (!sameAddress(outer.subject, inner.issuer)) return 'issuer_not_parent_subject';\n`, ''],
+    ['an ancestor outside its window confers nothing', '!isInsideWindow(parent.window, admittedAt, now) || ', ''],
+    ['an ancestor for another purpose confers nothing', ' || !servesPurpose(outer, context.purpose)', ''],
+    ['a parent without depth is not passed on', `  if (depth < 1) return 'delegation_not_permitted';\n`, ''],
+    ['every link has less depth than the one above', '> depth - 1', '> depth'],
+    ['a bounded grant is not passed on', `  if (outer.constraints.maxUses !== undefined) return 'bounded_parent_not_delegable';\n`, ''],
+    [`every capability of a child lies inside one of its parent's`, 'if (!inner.capabilities.every(', 'if (!inner.capabilities.some('],
+    [
+      'a start that is left out is the issue, and must lie inside',
+      'notBefore: inner.constraints.notBefore ?? inner.issuedAt',
+      'notBefore: inner.constraints.notBefore ?? outer.constraints.notBefore',
+    ],
+    ['no child is older than its parent', `  if (!(child.window.issuedAt >= parent.window.issuedAt)) return 'constraints_widened';\n`, ''],
+  ]),
+  ...inFile('libs/kernel/src/constraints.ts', [
+    [
+      'purposes left out under a parent that names some are a widening',
+      '(inner !== undefined && inner.every(',
+      '(inner === undefined || inner.every(',
+    ],
+    [
+      'an end left out under a parent that ends is a widening',
+      'return mine !== undefined && theirs !== undefined && isWithin(mine, theirs);',
+      'return mine === undefined || (theirs !== undefined && isWithin(mine, theirs));',
+    ],
+    ['a start that equals the end satisfies both', 'notBefore.instant > expiresAt.instant', 'notBefore.instant >= expiresAt.instant'],
+    ['the smallest count is the tightest', 'Math.min(...stated)', 'Math.max(...stated)'],
+  ]),
+  ...inFile('libs/kernel/src/delegation.ts', [
+    ['a derived grant has an id of its own', `if (request.id === parent.id) return refused('id_collides_with_parent');`, ''],
+    [
+      'a bounded grant is refused at issue',
+      `if (parent.constraints.maxUses !== undefined) return refused('bounded_parent_not_delegable');`,
+      '',
+    ],
+    ['a grant without depth is refused at issue', 'if (parentDepth <= 0) return', 'if (parentDepth < 0) return'],
+    ['no more depth than remains is given at issue', 'asked.delegationDepth > parentDepth - 1', 'asked.delegationDepth > parentDepth'],
+    [
+      'issuing neither pins an owner nor drops one',
+      'mine === undefined || theirs === undefined ? mine === theirs :',
+      'mine === undefined || theirs === undefined ? true :',
+    ],
+    [
+      'passing every action on needs every action',
+      '(outer.actions.includes(ANY_ACTION) ||',
+      '(outer.actions.includes(ANY_ACTION) || inner.actions.includes(ANY_ACTION) ||',
+    ],
+    ['an exact capability does not become a subtree', `? inner.scope === 'exact' && samePath(`, '? samePath('],
+    ['who passes a grant on is its issuer', 'issuer: parent.subject,', 'issuer: parent.issuer,'],
+    [
+      `depth that is not asked for is one less than the parent's`,
+      'asked.delegationDepth ?? parentDepth - 1',
+      'asked.delegationDepth ?? parentDepth',
+    ],
+    [
+      'a child dated before its parent is refused as that',
+      `return refused('issued_before_parent');`,
+      `return refused('window_not_within_parent');`,
+    ],
+  ]),
+  ...inFile('libs/kernel/src/ceiling.ts', [
+    ['a ceiling passes the very grant it was shown', 'named === matchedGrantId ?', 'named !== undefined ?'],
+    [
+      'what is no answer of a ceiling is no pass',
+      `if (allowed !== false) return { status: 'unavailable' };`,
+      `if (allowed !== false) return { status: 'passed' };`,
+    ],
+    ['without its policy a ceiling is not asked', `if (policy?.status === 'unavailable') return { status: 'unavailable' };`, ''],
+    ['a ceiling sees copies', 'structuredClone(request), structuredClone(context)', 'request, context'],
+  ]),
+  ...inFile('libs/kernel/src/public-decision.ts', [
+    ['a denial names no grant', '(allowed && matchedGrantId !== undefined ?', '(matchedGrantId !== undefined ?'],
+    [
+      'of a broken chain the caller hears the rule and not the link',
+      '{ metadata: { delegation: { code: delegation } } }',
+      '{ metadata: metadata as never }',
+    ],
+  ]),
+  ...inFile('libs/kernel/src/reach.ts', [
+    ['a spent grant reaches nothing', `if (use === 'exhausted') continue;`, ''],
+    [`reach is over the context's owner`, 'if (!sameAddress(resource.owner ?? context.owner, context.owner)) continue;', ''],
+    ['reach spends nothing', 'max: constraints.maxUses, consume: false', 'max: constraints.maxUses, consume: true'],
+  ]),
+  ...inFile('libs/kernel/src/tool-call.ts', [
+    ['a tool has one action', 'requirement.action === ceiling.action &&', ''],
+    [
+      'a tool is called at or below its declared path',
+      'isAtOrBelow(requirement.resource.path, ceiling.resource.path);',
+      'isAtOrBelow(ceiling.resource.path, requirement.resource.path);',
+    ],
+    [
+      'a tool that may not be seen says nothing about its arguments',
+      'if (!discovery.decision.allowed) {',
+      `if (!discovery.decision.allowed && discovery.decision.reasonCode === 'allowed') {`,
+    ],
+  ]),
+  ...inFile('libs/kernel/src/required-authority.ts', [
+    [
+      'a described need names the owner only where the request did',
+      '(owner === undefined ? {} : { owner })',
+      '({ owner: owner ?? context.owner })',
+    ],
+  ]),
+  ...inFile('libs/kernel/src/grant.ts', [
+    [
+      'only its issuer revokes a grant',
+      `if (!sameAddress(command.requestedBy, state.grant.issuer)) return refuse({ code: 'not_the_issuer' });`,
+      '',
+    ],
+    ['a revoked grant is never issued again', `return state.status === 'absent' ? accept(`, `return state.status !== 'active' ? accept(`],
+    [
+      `a root grant is over its issuer's own resources`,
+      'resource: { ...capability.resource, owner: issuer }',
+      'resource: capability.resource',
+    ],
+    ['only its holder derives from a grant', `if (!sameAddress(parent.subject, requestedBy)) return err({ code: 'not_the_holder' });`, ''],
+    ['nothing is derived from a revoked grant', `if (parent.revokedAt !== undefined) return err({ code: 'parent_inactive' });`, ''],
+  ]),
+  ...inFile('libs/kernel/src/execution.ts', [
+    ['a request from the future is refused', 'requestedAt <= now + skewMs', 'requestedAt <= Infinity'],
+    [
+      'an id used for something else is a conflict',
+      '!isRedelivery && claimed.fingerprint !== fingerprint',
+      `!isRedelivery && claimed.fingerprint === ''`,
+    ],
+  ]),
+  ...inFile('libs/kernel/src/authority-index.ts', [
+    ['compiled authority follows the owner of the context too', 'if (!ownersAgree(resource.owner, undefined, context)) continue;', ''],
+    [
+      'compiled authority holds nothing that was unfit at admission',
+      'if (unfitness(held, atAdmission, context) !== undefined) return;',
+      '',
+    ],
+  ]),
+  ...inFile('libs/kernel/src/compiled-authority.ts', [
+    [
+      'compiled authority settles no chain that was not judged',
+      'isUnbounded(grant) && grant.grant.parentGrantId === undefined ? grant.window.expiresAt',
+      'isUnbounded(grant) ? grant.window.expiresAt',
+    ],
+    [
+      'compiled authority is over at exactly the end of a grant',
+      'if (!(now < (openUntil[first] as number))) return undefined;',
+      'if (!(now <= (openUntil[first] as number))) return undefined;',
+    ],
+  ]),
+  ...inFile('services/authorizer/src/turn-token.ts', [
+    [
+      'a token is good for the context it was opened for',
+      `if (claims.contextHash !== contextHash(context)) return err('context_mismatch');`,
+      '',
+    ],
+    ['a token is over at exactly its end', 'now >= (instantOf(claims.validUntil) ?? 0)', 'now > (instantOf(claims.validUntil) ?? 0)'],
+    [
+      'a token is signed',
+      'if (given.length !== expected.length || !timingSafeEqual(given, expected)) return',
+      'if (given.length !== expected.length) return',
+    ],
+  ]),
+  ...inFile('services/authorizer/src/asked-turn.ts', [
+    ['expiry is live within a turn', 'const now = Math.max(turn.value.admittedAt, asked, clock());', 'const now = turn.value.admittedAt;'],
+  ]),
+  ...inFile('services/authorizer/src/open-authority.ts', [
+    ['a turn is admitted no earlier than any event it sees', 'clock(), fold.index.latestInstant(position))', 'clock())'],
+  ]),
+  ...inFile('services/authorizer/src/authority-index.ts', [
+    ['a revocation counts from its own place in the log', 'revocation.position <= position ?', 'revocation.position < position ?'],
+    [
+      'a turn holds nothing that was issued after it was opened',
+      'known.filter((held) => held.issuedAt <= position)',
+      'known.filter((held) => held.issuedAt >= 0)',
+    ],
+    [
+      'an ancestor issued after the turn was opened is not found',
+      'held === undefined || held.issuedAt > position ?',
+      'held === undefined ?',
+    ],
+  ]),
+];

@@ -1,0 +1,485 @@
+/** One reason code: what it means and who learns what. Where no test is found that names it, the page says so. */
+export interface Refusal {
+  readonly code: string;
+  /** Who answers with it, and as what: a denial, a failure, an outage. */
+  readonly boundary: string;
+  readonly meaning: string;
+  /** "We could not find out": marked fail-closed in audit, and left out of denial rates. */
+  readonly infrastructure: boolean;
+  readonly caller: string;
+  readonly host: string;
+  /** Why nothing here produces it, for a code that is only named. */
+  readonly unproduced?: string;
+}
+
+export interface Section {
+  readonly title: string;
+  readonly about?: string;
+  readonly refusals: readonly Refusal[];
+}
+
+type Row = readonly [code: string, boundary: string, meaning: string, caller: string, host: string, unproduced?: string];
+
+const of =
+  (infrastructure: boolean) =>
+  (rows: readonly Row[]): readonly Refusal[] =>
+    rows.map(([code, boundary, meaning, caller, host, unproduced]) => ({
+      code,
+      boundary,
+      meaning,
+      infrastructure,
+      caller,
+      host,
+      ...(unproduced === undefined ? {} : { unproduced }),
+    }));
+const rule = of(false);
+const outage = of(true);
+
+const NOTHING = 'nothing: the caller hears `authority_unavailable`';
+const RECORD = 'the same in the record';
+const HOOK = 'the error, by the provider-error hook; never in a record';
+
+/** Every code, by what answers with it. */
+export const SECTIONS: readonly Section[] = [
+  {
+    title: 'Decisions',
+    about:
+      'In this order where several apply: `invalid_context`, `invalid_request`, what ends a walk at once (`host_policy_unavailable`, `usage_store_unavailable`), an unverified chain, an invalid chain, `host_policy_denied`, `grant_exhausted`, `no_matching_grant`.',
+    refusals: [
+      ...rule([
+        [
+          'allowed',
+          'decision',
+          'one active grant covers the request',
+          'the code and the grant',
+          'grant, authority hash, whether a use was taken',
+        ],
+        ['invalid_context', 'decision', 'an unreadable instant, or no purpose or trace', 'the code', 'no grant was looked at'],
+        [
+          'invalid_request',
+          'decision; any edge',
+          'no request at all, or over another owner',
+          'the code; at an edge the places that were wrong',
+          'the decision',
+        ],
+        [
+          'no_matching_grant',
+          'decision',
+          'no grant covers the request, for any of nine reasons',
+          'the code and what would have been enough',
+          'why each grant was rejected',
+        ],
+        ['grant_exhausted', 'decision', 'the uses of a matching grant are spent', 'the code', 'rejection `exhausted`'],
+        [
+          'delegation_chain_invalid',
+          'decision',
+          'a chain was read and broke a rule of delegation',
+          'the code; of a direct decision also which rule',
+          'the rule and the grant at which it broke',
+        ],
+        [
+          'host_policy_denied',
+          'decision',
+          "the host's ceiling refused every grant that matched",
+          'the code',
+          "the grant overridden, and the ceiling's own words",
+        ],
+      ]),
+      ...outage([
+        [
+          'delegation_chain_unverified',
+          'decision',
+          'a chain could not be read',
+          'the code; of a direct decision also why',
+          'why, and the grant at which it broke',
+        ],
+        [
+          'usage_store_unavailable',
+          'decision; reach',
+          'the uses of a bounded grant could not be counted',
+          'the code',
+          'whether the store is missing',
+        ],
+        ['host_policy_unavailable', 'decision', 'the ceiling broke, or its policy could not be loaded', 'the code', HOOK],
+        [
+          'authority_unavailable',
+          'before any decision; reach; cards',
+          'the grants could not be trusted or not be read',
+          'the code',
+          'which of the four reasons below',
+        ],
+      ]),
+    ],
+  },
+  {
+    title: 'Why authority was unavailable',
+    refusals: outage([
+      ['grant_source_failed', 'load of authority', 'the source of grants failed', NOTHING, 'the code'],
+      ['invalid_grant_material', 'load of authority', 'not a list, an entry that is no grant, or an id twice', NOTHING, 'the code'],
+      [
+        'grant_scope_mismatch',
+        'load of authority',
+        'a grant of another namespace, holder or issuer',
+        NOTHING,
+        'the code, the grant and which of the three',
+      ],
+      ['grant_limit_exceeded', 'load of authority', 'more grants than one set may have', NOTHING, 'the code'],
+    ]),
+  },
+  {
+    title: 'Why a grant was rejected',
+    about: 'The first test that a grant failed, in this order. Callers see none of these.',
+    refusals: rule(
+      [
+        ['issuer', 'not issued by the authority of the context'],
+        ['subject', 'not held by the actor of the context'],
+        ['namespace', 'of another namespace'],
+        ['window', 'outside its time, or revoked'],
+        ['purpose', 'for other purposes'],
+        ['verifier', "refused by the host's own check"],
+        ['capability', 'none of its capabilities covers the request'],
+        ['delegation', 'its chain is broken or could not be read'],
+        ['exhausted', 'its uses are spent'],
+      ].map(([code, meaning]): Row => [code as string, 'walk of the grants', meaning as string, 'nothing', 'the reason beside the grant']),
+    ),
+  },
+  {
+    title: 'Tool calls',
+    refusals: [
+      ...rule([
+        ['trace_mismatch', 'kernel, denied', 'the call is of another trace than its context', 'the code', RECORD],
+        ['tool_catalog_unavailable', 'kernel, failed', "the turn's tools could not be put together", 'the code', HOOK],
+        [
+          'tool_unavailable',
+          'kernel and envelope, denied',
+          'not there, switched off, not offered, or not to be seen',
+          'one code and one message for all',
+          '`cause`: which of them',
+        ],
+        ['not_registered', 'cause of `tool_unavailable`', 'no such tool', 'nothing', 'the cause'],
+        ['namespace_disabled', 'cause of `tool_unavailable`', 'its tool namespace is off', 'nothing', 'the cause'],
+        ['not_offered', 'cause of `tool_unavailable`', 'not in the catalogue of this turn', 'nothing', 'the cause'],
+        ['invalid_tool_arguments', 'kernel, failed', 'the arguments do not parse', 'the code', HOOK],
+        ['tool_requirement_resolution_failed', 'kernel, failed', 'what the call needs could not be found out', 'the code', HOOK],
+        [
+          'invalid_tool_requirement',
+          'kernel, failed',
+          'the call needs what its tool did not declare',
+          'the code',
+          'no resource in the record',
+        ],
+        ['tool_execution_failed', 'kernel, failed', 'the handler threw', 'the code', HOOK],
+        ['invalid_tool_result', 'kernel, failed', 'the answer is no result of this call, or too large', 'the code', RECORD],
+        ['step_limit_exceeded', 'envelope, denied; runtime, failed', 'no step is left', 'the code', RECORD],
+        ['tool_call_limit_exceeded', 'envelope, denied', 'no call is left', 'the code', RECORD],
+        ['turn_draining', 'envelope, denied', 'the turn is ending and takes nothing new', 'the code', RECORD],
+        ['escalation_not_terminated', 'escalate tool, failed', 'a driver called the tool instead of ending the turn', 'the code', RECORD],
+        [
+          'escalation_pending',
+          'MCP bridge, denied',
+          'the turn has asked for a human',
+          'the code',
+          'a count',
+          'There is no MCP bridge yet.',
+        ],
+        ['stale_request', 'kernel, denied', 'the call is dated outside its turn, where the host asks for that check', 'the code', RECORD],
+      ]),
+    ],
+  },
+  {
+    title: 'Resources',
+    refusals: rule([
+      ['resource_provider_not_found', 'kernel, failed', 'nobody provides that namespace; found out after the decision', 'the code', RECORD],
+      ['resource_execution_failed', 'kernel, failed', 'the provider threw', 'the code', HOOK],
+      ['invalid_resource_result', 'kernel and standard tools, failed', 'the answer is no result of this operation', 'the code', RECORD],
+    ]),
+  },
+  {
+    title: 'Messages',
+    refusals: [
+      ...rule([
+        ['message_context_mismatch', 'kernel and envelope, denied', 'sender, purpose or trace differ from the context', 'the code', RECORD],
+        ['message_requirement_resolution_failed', 'kernel, failed', 'what the send needs could not be found out', 'the code', HOOK],
+        [
+          'message_transport_not_configured',
+          'kernel, failed',
+          'nothing carries messages; found out after the decision',
+          'the code',
+          RECORD,
+        ],
+        [
+          'message_delivery_failed',
+          'kernel and router, failed',
+          'the transport failed, and the message was certainly not delivered',
+          'the code',
+          HOOK,
+        ],
+        ['invalid_message_receipt', 'kernel, failed', 'the receipt is none, or of another message', 'the code', RECORD],
+        ['message_request_not_prepared', 'request tool, failed', 'called without its authorized envelope', 'the code', RECORD],
+        [
+          'message_request_not_accepted',
+          'request tool, failed',
+          'the transport did not accept it',
+          'this code alone',
+          "the transport's own code",
+        ],
+        ['message_reply_resolution_failed', 'request tool, failed', 'the reply could not be had', 'the code', HOOK],
+        ['invalid_message_reply', 'request tool, failed', 'the reply does not answer this request', 'the code', RECORD],
+        ['inbox_full', 'messaging-router, failed', 'the receiver has too many messages waiting', 'the code', RECORD],
+      ]),
+      ...outage([
+        ['inbox_unavailable', 'messaging-router', 'the inbox did not answer in time', 'the code, retryable', 'a span'],
+        [
+          'delivery_unknown',
+          'messaging-router',
+          'whether the inbox has the message is not known; ask again with the same one',
+          'the code, retryable',
+          'a span',
+        ],
+      ]),
+    ],
+  },
+  {
+    title: 'Turns',
+    refusals: [
+      ...rule([
+        ['actor_mismatch', 'envelope, denied', 'the actor is not the agent that is to run', 'the code', RECORD],
+        ['receiver_mismatch', 'envelope, denied', 'the message is for somebody else', 'the code', RECORD],
+        ['invalid_runtime_outcome', 'envelope, failed', 'the runtime ended with no outcome', 'the code', RECORD],
+        [
+          'runtime_failed',
+          'envelope, failed',
+          'the runtime threw, or a port did while the turn was opened',
+          'the code',
+          'the log of the process',
+        ],
+        ['driver_failed', 'runtime, failed', 'the driver threw', 'the code, retryable', 'the log of the process'],
+        ['invalid_driver_decision', 'runtime, failed', 'the driver decided nothing that there is', 'the code', RECORD],
+        [
+          'invalid_script',
+          'scripted driver, failed',
+          'the state of the turn is no script',
+          'the code and the places that were wrong',
+          RECORD,
+        ],
+        ['model_call_failed', 'model driver, failed', 'the model did not answer', 'the code', RECORD],
+        [
+          'turn_cancelled',
+          'envelope, cancelled',
+          'its time was up, it was cancelled, or whoever ran it is gone',
+          'the code',
+          'written as failed, with this reason',
+        ],
+        [
+          'escalation_requested',
+          'envelope, escalated',
+          'the turn asked for a human',
+          'the escalation, and no error',
+          'the reason of the record',
+        ],
+        ['operation_aborted', 'kernel', 'an effect was begun and nobody can tell how it ended', 'the code', RECORD],
+        ['turn_not_found', 'tool-executor', "the caller has no such turn; another's looks the same", 'the code', 'nothing'],
+        ['turn_taken', 'tool-executor', 'the turn was taken while it was being cancelled', 'the code, retryable', 'nothing'],
+        ['turn_queue_full', 'client', 'the principal has as many turns waiting as it may', 'the code', 'nothing: it never arrived'],
+        ['request_too_large', 'client', 'the request is larger than a request may be', 'the code', 'nothing: it was never sent'],
+        ['not_permitted', 'client', 'the broker does not let this principal do it', 'the code', "the broker's log"],
+      ]),
+      ...outage([
+        [
+          'audit_unavailable',
+          'every service',
+          'what must be on record before an effect could not be written',
+          'the code',
+          'a count; there is no record',
+        ],
+        ['turn_owner_unreachable', 'tool-executor', 'whoever runs the turn did not answer; its lease will end it', 'the code', 'nothing'],
+        ['service_overloaded', 'every service', 'too many requests at once', 'the code, retryable', 'a span'],
+        ['internal_error', 'every service', 'a defect', 'the code', 'the log of the process'],
+      ]),
+    ],
+  },
+  {
+    title: 'Replay',
+    refusals: [
+      ...rule([
+        ['replay_expired', 'tool-executor', 'dated outside the time in which a request may be sent', 'the code', RECORD],
+        ['replay_conflict', 'tool-executor and messaging-router, denied', 'the id was used for something else', 'the code', RECORD],
+      ]),
+      ...outage([
+        ['replay_pending', 'tool-executor and messaging-router, failed', 'the same operation is under way', 'the code, retryable', RECORD],
+        [
+          'replay_interrupted',
+          'tool-executor, failed',
+          'the same operation was begun and never ended: whether it took effect is not known',
+          'the code',
+          RECORD,
+        ],
+        ['ledger_full', 'tool-executor', 'there is no room to record a new turn', 'the code, retryable', 'the log of the process'],
+        [
+          'ledger_unavailable',
+          'tool-executor and messaging-router',
+          'the ledger did not answer in time',
+          'the code, retryable',
+          'the log of the process',
+        ],
+      ]),
+    ],
+  },
+  {
+    title: 'Delegation, when a grant is passed on',
+    refusals: rule(
+      [
+        ['empty_capabilities', 'nothing is passed on'],
+        ['id_collides_with_parent', 'the new grant has the id of its parent'],
+        ['bounded_parent_not_delegable', 'the parent has a number of uses; also when a chain is used'],
+        ['parent_not_delegable', 'the parent has no depth'],
+        ['depth_exhausted', 'more depth is asked for than remains'],
+        ['capability_not_within_parent', 'some capability lies outside each of the parent'],
+        ['purpose_not_within_parent', 'a purpose that the parent has not'],
+        ['window_not_within_parent', 'a start or end outside, or none that can be read'],
+        ['issued_before_parent', 'dated before its parent'],
+      ].map(([code, meaning]): Row => [code as string, '`deriveGrant` and `grant.derive`', meaning as string, 'the code', RECORD]),
+    ),
+  },
+  {
+    title: 'Delegation, when a chain is used',
+    about: 'The caller of a direct decision hears which rule, and never at which grant.',
+    refusals: [
+      ...rule(
+        [
+          ['namespace_mismatch', 'the parent is of another namespace'],
+          ['issuer_not_parent_subject', 'whoever issued it does not hold the parent'],
+          ['parent_inactive', 'an ancestor is outside its time, revoked or for other purposes'],
+          ['delegation_not_permitted', 'the parent has no depth'],
+          ['delegation_depth_exceeded', 'the depth does not shrink'],
+          ['capability_widened', 'a capability lies outside each of the parent'],
+          ['constraints_widened', 'a time or purpose lies outside, or is left out where the parent has one'],
+          ['chain_cycle', 'the chain comes back to itself'],
+          ['chain_too_long', 'more than 16 ancestors'],
+        ].map(([code, meaning]): Row => [
+          code as string,
+          'decision, `delegation_chain_invalid`',
+          meaning as string,
+          'the code',
+          'the code and the grant',
+        ]),
+      ),
+      ...outage(
+        [
+          ['resolver_unavailable', 'nothing can look ancestors up'],
+          ['parent_not_found', 'there is no such ancestor'],
+          ['resolver_failed', 'the ancestor could not be looked up, or another was found'],
+        ].map(([code, meaning]): Row => [
+          code as string,
+          'decision, `delegation_chain_unverified`',
+          meaning as string,
+          'the code',
+          'the code and the grant',
+        ]),
+      ),
+    ],
+  },
+  {
+    title: 'Management',
+    refusals: [
+      ...rule([
+        [
+          'identity_mismatch',
+          'every service',
+          'the body names another principal than the one that the broker let through',
+          'the code',
+          '`admin.refused`, where something was to be changed',
+        ],
+        ['grant_exists', 'authorizer', 'the id is or was that of a grant', 'the code', '`admin.refused`'],
+        ['grant_not_found', 'authorizer', 'there is no such grant in this namespace', 'the code', '`admin.refused`'],
+        ['not_the_issuer', 'authorizer', 'only its issuer revokes a grant', 'the code', '`admin.refused`'],
+        ['not_the_holder', 'authorizer', 'only its holder passes a grant on', 'the code', '`admin.refused`'],
+        ['command_too_large', 'authorizer', 'the grant does not fit into the log', 'the code', '`admin.refused`'],
+        ['not_a_root', 'audit-projector', 'records are read by root principals', 'the code', '`admin.refused`'],
+      ]),
+      ...outage([
+        [
+          'log_unavailable',
+          'authorizer',
+          'the log did not answer in time; send the command again with the same id',
+          'the code, retryable',
+          'a span',
+        ],
+        ['records_unavailable', 'audit-projector', 'the read model is behind the records', 'the code, retryable', 'a span'],
+      ]),
+    ],
+  },
+  {
+    title: 'Files',
+    about: 'Of the provider behind `files.*`: the authority to do it was there.',
+    refusals: [
+      ...rule(
+        [
+          ['file_not_found', 'there is no such file or folder'],
+          ['file_exists', 'something is there already'],
+          ['not_a_file', 'it is not a regular file'],
+          ['not_a_directory', 'a part of the path is no folder'],
+          ['file_too_large', 'larger than this host takes'],
+          ['path_refused', 'the path cannot name a file here'],
+          ['path_not_confined', 'the path leads through a link'],
+          ['version_mismatch', 'the file has another version by now'],
+          ['content_refused', 'the content has no form as text'],
+          ['metadata_not_supported', 'plain files carry no metadata'],
+          ['invalid_input', 'the input does not fit the action'],
+          ['action_not_supported', 'this host does not know the action'],
+          ['operation_cancelled', 'cancelled before anything was written'],
+          ['file_not_accessible', 'the host itself may not do this'],
+        ].map(([code, meaning]): Row => [code as string, 'files provider, failed', meaning as string, 'the code', RECORD]),
+      ),
+      ...outage([
+        ['file_busy', 'files provider, failed', 'too many others are writing this file', 'the code, retryable', RECORD],
+        ['files_unavailable', 'files provider, failed', 'the files cannot be reached', 'the code, retryable', RECORD],
+      ]),
+    ],
+  },
+  {
+    title: 'Of others',
+    about: 'Named by the specification for drivers, harnesses and a control plane that are not part of this.',
+    refusals: [
+      ...rule(
+        [
+          ...['harness_not_started', 'harness_exited_without_outcome', 'harness_ended_without_outcome', 'harness_frame_limit_exceeded'],
+          ...['harness_arguments_unparseable', 'harness_command_rejected', 'harness_failed'],
+          ...['model_output_truncated', 'model_malformed_call_limit_exceeded'],
+        ].map((code): Row => [
+          code,
+          'driver or harness, failed',
+          'a driver or harness ended its own turn',
+          'the code',
+          RECORD,
+          'No such driver or harness here.',
+        ]),
+      ),
+      ...rule(
+        [
+          ...[
+            'auto_decision_unmarked',
+            'no_precedent_cited',
+            'empty_proposed_capability',
+            'precedent_unavailable',
+            'precedent_not_this_owner',
+          ],
+          ...[
+            'allow_cites_refusal',
+            'precedent_not_this_requester',
+            'wider_than_precedent',
+            'wider_than_request',
+            'envelope_unsatisfiable',
+          ],
+        ].map((code): Row => [
+          code,
+          'admission of a precedent',
+          'an escalation may not be decided by this precedent',
+          'nothing',
+          'the code',
+          'No precedents are admitted here yet.',
+        ]),
+      ),
+    ],
+  },
+];
