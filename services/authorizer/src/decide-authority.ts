@@ -1,4 +1,4 @@
-import { type AuthorityDecide, type AuthorityQuestion, type Instant, type Reply, type Verdict, instantOf } from '@sharedos/contracts';
+import { type AuthorityDecide, type AuthorityQuestion, type Instant, type Reply, type Verdict } from '@sharedos/contracts';
 import {
   type AuditMark,
   type RecordedDecision,
@@ -11,7 +11,8 @@ import {
   decidedWithoutAuthority,
 } from '@sharedos/kernel';
 import { ATTRIBUTE, SPAN, withSpan } from '@sharedos/telemetry';
-import { type Ports, refused } from './ports.ts';
+import { askedTurn } from './asked-turn.ts';
+import type { Ports } from './ports.ts';
 import { type TurnAuthorities, type TurnAuthority, type UsesSeen, worldOf } from './turn-authorities.ts';
 
 /**
@@ -23,26 +24,20 @@ import { type TurnAuthorities, type TurnAuthority, type UsesSeen, worldOf } from
  * @see spec/authorization.md §5, spec/turns.md §9
  */
 export const decideAuthority =
-  ({ store, fold, usage, tokens, clock, limits }: Ports, turns: TurnAuthorities) =>
+  (ports: Ports, turns: TurnAuthorities) =>
   async ({ token, context, question, auditIds }: AuthorityDecide): Promise<Reply<Verdict>> => {
-    const asked = Math.max(instantOf(context.now) ?? Infinity, clock());
-    if (!Number.isFinite(asked)) return refused('invalid_request', 'context.now is no instant');
-    const claims = tokens.verify(token, context, asked);
-    if (!claims.ok) return refused('authority_unavailable', `the turn token was refused: ${claims.error}`);
-    const turn = await turns.at(claims.value, context, store.storeId, limits.deadlineMs);
-    if (!turn.ok) return refused('authority_unavailable', turn.error, true);
-
-    // A turn's time only goes forward: an expiry is seen by whichever of the three clocks sees it first.
-    const now = Math.max(turn.value.admittedAt, asked, clock());
+    const asked = await askedTurn(ports, turns, { token, context });
+    if (!asked.ok) return asked;
+    const { turnId, turn, now } = asked.value;
     const uses: UsesSeen = { seen: {} };
     const decided = await withSpan(SPAN.authorize, {}, async (span) => {
-      const outcome = await answer(question, turn.value, now, worldOf(fold, usage, turn.value, question.operation, uses));
+      const outcome = await answer(question, turn, now, worldOf(ports.fold, ports.usage, turn, question.operation, uses));
       span.setAttributes({ [ATTRIBUTE.outcome]: outcome.status, [ATTRIBUTE.reasonCode]: outcome.cause ?? outcome.code });
       return outcome;
     });
 
-    const { revision, authority } = turn.value;
-    const place = { revision, turnId: claims.value.turnId, ...(Object.keys(uses.seen).length === 0 ? {} : { usage: uses.seen }) };
+    const { revision, authority } = turn;
+    const place = { revision, turnId, ...(Object.keys(uses.seen).length === 0 ? {} : { usage: uses.seen }) };
     const authorityHash = authority.ok ? authority.value.snapshot.hash : undefined;
     const audit = decided.recorded.map((recorded, index) => {
       const mark: AuditMark = { id: auditIds[index === 0 ? 0 : 1], at: now, context, place };

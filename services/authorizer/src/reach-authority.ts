@@ -1,27 +1,24 @@
-import { type AuthorityReach, type ReachAndDiscovery, type Reply, instantOf } from '@sharedos/contracts';
+import { type AuthorityReach, type ReachAndDiscovery, type Reply } from '@sharedos/contracts';
 import { computeReach, decide, decideWith } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
-import { type Ports, refused } from './ports.ts';
+import { askedTurn } from './asked-turn.ts';
+import type { Ports } from './ports.ts';
 import { type TurnAuthorities, worldOf } from './turn-authorities.ts';
 
 /** Says where an open turn may operate and which declared tools it may discover. Spends nothing and records nothing. */
 export const reachAuthority =
-  ({ store, fold, usage, tokens, clock, limits }: Ports, turns: TurnAuthorities) =>
+  (ports: Ports, turns: TurnAuthorities) =>
   async ({ token, context, ceilings }: AuthorityReach): Promise<Reply<ReachAndDiscovery>> => {
-    const asked = Math.max(instantOf(context.now) ?? Infinity, clock());
-    if (!Number.isFinite(asked)) return refused('invalid_request', 'context.now is no instant');
-    const claims = tokens.verify(token, context, asked);
-    if (!claims.ok) return refused('authority_unavailable', `the turn token was refused: ${claims.error}`);
-    const turn = await turns.at(claims.value, context, store.storeId, limits.deadlineMs);
-    if (!turn.ok) return refused('authority_unavailable', turn.error, true);
-    const { authority, revision, admittedAt } = turn.value;
+    const asked = await askedTurn(ports, turns, { token, context });
+    if (!asked.ok) return asked;
+    const { turn, now } = asked.value;
+    const { authority, revision } = turn;
     if (!authority.ok) {
       const discovered = ceilings.map(() => ({ allowed: false, reasonCode: 'authority_unavailable' }));
       return { ok: true, value: { revision, reach: { status: 'unavailable', reasonCode: 'authority_unavailable' }, discovered } };
     }
 
-    const now = Math.max(admittedAt, asked, clock());
-    const world = worldOf(fold, usage, turn.value, undefined, { seen: {} });
+    const world = worldOf(ports.fold, ports.usage, turn, undefined, { seen: {} });
     return withSpan(SPAN.toolDiscover, {}, async () => {
       const discovered: ReachAndDiscovery['discovered'] = [];
       for (const ceiling of ceilings) {
