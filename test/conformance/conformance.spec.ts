@@ -9,14 +9,17 @@ import { failureOf, runCases } from './runner/run-cases.ts';
 const given = join(import.meta.dirname, 'cases');
 const own = join(import.meta.dirname, 'own-cases');
 const source = join(import.meta.dirname, '../../../shared/conformance');
-const cases = [...(await readCases(given)), ...(await readCases(own))];
-const report = await runCases(cases);
+const folder = await readCases(given, own);
+const { cases } = folder;
+const report = await runCases(folder);
 
 describe('the conformance cases', () => {
   it.each(cases.filter(({ id }) => !report.skipped.some((skipped) => skipped.id === id)).map(({ id, title }) => [id, title]))(
     '%s: %s',
     (id) => expect(report.failed.find((failed) => failed.id === id)?.why).toBeUndefined(),
   );
+
+  it('are all read', () => expect(folder.broken).toEqual([]));
 
   it('leave out only what is not offered, by name', () =>
     expect(report.skipped.map(({ id }) => id).toSorted()).toEqual([

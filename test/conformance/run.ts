@@ -20,7 +20,7 @@ const main = async (): Promise<number> => {
   }
   const folders =
     values.cases === undefined ? [join(import.meta.dirname, 'cases'), join(import.meta.dirname, 'own-cases')] : [resolve(values.cases)];
-  const report = await runCases((await Promise.all(folders.map(readCases))).flat());
+  const report = await runCases(await readCases(...folders));
   if (values.json) {
     process.stdout.write(`${JSON.stringify(report, undefined, 2)}\n`);
   } else {

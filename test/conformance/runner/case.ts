@@ -38,19 +38,43 @@ export const onlyKnown = (what: string, value: object, known: Iterable<string>):
   if (unknown.length > 0) throw new UnknownToRunner(`${what} has ${unknown.join(', ')}, which this runner does not know`);
 };
 
-/** Every case of a folder, in order of file and place. */
-export const readCases = async (folder: string): Promise<readonly Case[]> => {
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.json')).sort();
+/** What a folder holds: its cases, and the files that could not be read as such, each a failure of its own. */
+export interface CaseFolder {
+  readonly cases: readonly Case[];
+  readonly broken: readonly { readonly id: string; readonly why: string }[];
+}
+
+/** Every case of some folders, in order of file and place. */
+export const readCases = async (...folders: readonly string[]): Promise<CaseFolder> => {
   const cases: Case[] = [];
-  for (const name of names) {
-    const file = JSON.parse(await readFile(join(folder, name), 'utf8')) as Bag & { cases: Case[] };
-    onlyKnown(name, file, FILE_KEYS);
-    if (file['format'] !== FORMAT) throw new UnknownToRunner(`${name} is of format ${String(file['format'])}, not ${FORMAT}`);
-    cases.push(...file.cases);
+  const broken: { readonly id: string; readonly why: string }[] = [];
+  for (const folder of folders) {
+    const names = (await readdir(folder)).filter((name) => name.endsWith('.json')).sort();
+    if (names.length === 0) broken.push({ id: folder, why: 'there are no cases in it' });
+    for (const name of names) {
+      try {
+        cases.push(...readFileOf(name, JSON.parse(await readFile(join(folder, name), 'utf8'))));
+      } catch (error) {
+        broken.push({ id: name, why: error instanceof Error ? error.message : String(error) });
+      }
+    }
   }
-  const twice = cases.find(({ id }, index) => cases.findIndex((other) => other.id === id) !== index);
-  if (twice !== undefined) throw new UnknownToRunner(`two cases are called ${twice.id}`);
-  return cases;
+  const seen = new Set<string>();
+  for (const { id } of cases) {
+    if (seen.has(id)) broken.push({ id, why: 'two cases have this id' });
+    seen.add(id);
+  }
+  return { cases, broken };
+};
+
+const readFileOf = (name: string, content: unknown): readonly Case[] => {
+  if (typeof content !== 'object' || content === null) throw new UnknownToRunner(`${name} is no object`);
+  onlyKnown(name, content, FILE_KEYS);
+  const { format, cases } = content as Bag;
+  if (format !== FORMAT) throw new UnknownToRunner(`${name} is of format ${String(format)}, not ${FORMAT}`);
+  if (!Array.isArray(cases) || !cases.every((one: unknown) => typeof (one as Case | null)?.id === 'string'))
+    throw new UnknownToRunner(`${name} holds something that is no case`);
+  return cases as readonly Case[];
 };
 
 /** Holds a case to the keys of its format. */

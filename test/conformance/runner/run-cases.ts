@@ -1,4 +1,4 @@
-import { type Bag, type Case, UnknownToRunner, checkShape } from './case.ts';
+import { type Bag, type Case, type CaseFolder, UnknownToRunner, checkShape } from './case.ts';
 import { type Violation, violations } from './expectations.ts';
 import { type Observed, newStage, perform } from './perform.ts';
 
@@ -26,7 +26,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
 };
 const RUN = new Set([undefined, 'envelope', 'ext:live-revocation', 'ext:freshness']);
 
-export const runCases = async (cases: readonly Case[]): Promise<Report> => {
+export const runCases = async ({ cases, broken }: CaseFolder): Promise<Report> => {
   const failed: Report['failed'][number][] = [];
   const skipped: Report['skipped'][number][] = [];
   const differences: Report['differences'][number][] = [];
@@ -39,7 +39,8 @@ export const runCases = async (cases: readonly Case[]): Promise<Report> => {
     const why = await failureOf(one, (difference) => differences.push({ id: one.id, ...difference }));
     if (why !== undefined) failed.push({ id: one.id, why });
   }
-  return { cases: cases.length, passed: cases.length - failed.length - skipped.length, failed, skipped, differences };
+  const passed = cases.length - failed.length - skipped.length;
+  return { cases: cases.length, passed, failed: [...broken, ...failed], skipped, differences };
 };
 
 type Difference = Omit<Report['differences'][number], 'id'>;

@@ -13,13 +13,16 @@ import {
   sameJson,
 } from '@sharedos/contracts';
 import {
+  AGENT_CARD_TOOL_NAME,
   CapabilityAuthorizer,
   type ContextToolProvider,
   type HostCeiling,
   type HostCeilingVerdict,
   InMemoryToolNamespaceSettings,
   MESSAGE_REQUEST_TOOL_DEFINITION,
+  MESSAGE_REQUEST_TOOL_NAME,
   type ResourceProvider,
+  SPAN,
   SharedOSKernel,
   type ToolHandler,
   type TurnAuthorityScope,
@@ -39,6 +42,7 @@ const POLICY_KEYS = ['mode', 'version', 'deny', 'behaviour'];
 const RULE_KEYS = ['namespace', 'under', 'actions', 'grantIds', 'actors', 'metadata'];
 const BEHAVIOURS = ['throws', 'returns-nothing', 'returns-promise', 'names-other-grant', 'foreign-code'];
 const TRANSPORTS = ['accepts', 'delivers', 'refuses', 'refuses-after-first', 'throws', 'wrong-receipt', 'absent'];
+const KERNEL_TOOLS: ReadonlySet<string> = new Set([MESSAGE_REQUEST_TOOL_NAME, AGENT_CARD_TOOL_NAME]);
 const ROUTERS = ['ok', 'failing', 'wrong-reply', 'absent'];
 
 export interface HostPolicy {
@@ -102,6 +106,7 @@ export class Stage {
   /** @param perform Carries out a step that a handler makes from inside. */
   constructor(world: Bag, perform: (step: Step, kernel: SharedOSKernel, context: AccessContext) => Promise<unknown>) {
     onlyKnown('the world', world, WORLD_KEYS);
+    for (const absent of ['replay', 'views']) if (world[absent] === true) throw new UnknownToRunner(`${absent} is not offered`);
     this.#world = world;
     this.#perform = perform;
     this.clock = world['clock'] as string;
@@ -186,6 +191,13 @@ export class Stage {
       ...(this.#missing.has('namespaceSettings') ? {} : { toolNamespaceSettings: this.#settings() }),
       ...this.#messaging(),
       refuseStaleCalls: this.#world['freshness'] === true,
+      // The tools that the kernel brings are no host's to count; that they were entered shows in what it measures.
+      spans: {
+        record: ({ name, attributes }) => {
+          const { tool } = attributes;
+          if (name === SPAN.TOOL_HANDLER && KERNEL_TOOLS.has(tool as string)) this.#entered(tool as string);
+        },
+      },
     });
     for (const handler of this.#staticTools(() => kernel)) kernel.registerTool(this.#counted(handler));
     // Counts how often a catalogue is built: every building asks every provider.
@@ -256,7 +268,8 @@ export class Stage {
   #load(context: AccessContext): readonly CapabilityGrant[] {
     this.counts.grantLoads += 1;
     this.#outage('grantSource');
-    const asked = (grant: Bag): boolean =>
+    const asked = (grant: Bag | null): boolean =>
+      grant !== null &&
       grant['namespaceId'] === context.namespaceId &&
       sameJson(grant['subject'] ?? null, context.actor) &&
       sameJson(grant['issuer'] ?? null, context.authority);

@@ -126,6 +126,7 @@ const execute = async (calling: Calling, handler: ToolHandler, call: ToolCall, f
   try {
     answered = await measure(core.spans, SPAN.TOOL_HANDLER, (scope) => {
       scope.set('callId', call.id);
+      scope.set('tool', call.tool);
       return handler.invoke(context, call, signalOr(signal));
     });
   } catch (error) {

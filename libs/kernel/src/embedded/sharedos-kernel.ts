@@ -1,6 +1,6 @@
 import {
   type AccessContext,
-  type Address,
+  Address,
   type AuthorizationDecision,
   type AuthorizationRequest,
   type DeliveryResult,
@@ -19,6 +19,7 @@ import {
 import type { AgentCardRead } from '../agent-card.ts';
 import { type TurnAuthorityScope, turnAuthorityKey } from '../authority-resolver.ts';
 import { ContractError, DuplicateRegistrationError } from '../contract-errors.ts';
+import { contractValue } from '../contract-value.ts';
 import { decide } from '../decide.ts';
 import { computeReach } from '../reach.ts';
 import type { ResourceProvider } from '../resource-provider.ts';
@@ -125,10 +126,12 @@ export class SharedOSKernel {
   }
 
   /** Spends permission to run exactly one turn of an agent. */
-  async admitTurn(given: AccessContext, agent: Address, { signal }: KernelOperationOptions = {}): Promise<AuthorizationDecision> {
+  async admitTurn(given: AccessContext, givenAgent: Address, { signal }: KernelOperationOptions = {}): Promise<AuthorizationDecision> {
     const context = this.#core.enter(given, signal);
+    const agent = contractValue(Address, givenAgent);
+    if (!agent.ok) throw new ContractError('agent', agent.error);
     const held = await this.#core.hold(context, signal);
-    const request = agentExecutionRequest(agent, context.owner);
+    const request = agentExecutionRequest(agent.value, context.owner);
     return (await decideOperation(this.#core, held, context, request, { consume: true })).decision;
   }
 
