@@ -5,7 +5,6 @@ import {
   TOOL_CALL_WITHOUT_AUTHORITY,
   type ToolCallDecided,
   authorizationChecked,
-  decide,
   decideToolCall,
   decideWith,
   decidedWithoutAuthority,
@@ -38,7 +37,7 @@ export const decideAuthority =
 
     const { revision, authority } = turn;
     const place = { revision, turnId, ...(Object.keys(uses.seen).length === 0 ? {} : { usage: uses.seen }) };
-    const authorityHash = authority.ok ? authority.value.snapshot.hash : undefined;
+    const authorityHash = authority.ok ? authority.value.held.snapshot.hash : undefined;
     const audit = decided.recorded.map((recorded, index) => {
       const mark: AuditMark = { id: auditIds[index === 0 ? 0 : 1], at: now, context, place };
       return authorizationChecked(mark, { ...recorded, authorityHash, operationId: question.operationId });
@@ -73,7 +72,7 @@ const answer = async (
   }
   const { request, consume } = question;
   const decided = authority.ok
-    ? await decideWith(decide(authority.value, request, { now, consume, mode: 'execute' }), world)
+    ? await decideWith(authority.value.decide(request, { now, consume, mode: 'execute' }), world)
     : decidedWithoutAuthority(authority.error);
   const { allowed, reasonCode } = decided.decision;
   return { status: allowed ? 'allowed' : 'denied', code: reasonCode, ...of(request), recorded: [{ request, decided, consume }] };

@@ -43,13 +43,13 @@ export const openAuthority =
     const resolved = frozen.authority;
     const mark = { id: auditId, at: admittedAt, context, place: { revision, turnId } };
     const ports = { hostCeiling: 'absent', policy: undefined } as const;
-    const event = authorityResolved(mark, resolved.ok ? { authority: resolved.value } : { failure: resolved.error }, ports);
+    const event = authorityResolved(mark, resolved.ok ? { authority: resolved.value.held } : { failure: resolved.error }, ports);
     if (!(await audit(event)).ok) return refused('audit_unavailable', 'the load of authority could not be recorded', true);
 
     const validUntil = timestampOf((admittedAt + validForMs + limits.turnGraceMs) satisfies Instant);
     const token = tokens.sign({ ...claims, validUntil });
     const opened = { token, revision, admittedAt: timestampOf(admittedAt), validUntil };
-    if (resolved.ok) return { ok: true, value: { status: 'resolved', ...opened, snapshot: resolved.value.snapshot } };
+    if (resolved.ok) return { ok: true, value: { status: 'resolved', ...opened, snapshot: resolved.value.held.snapshot } };
     const { code, detail } = resolved.error;
     return { ok: true, value: { status: 'unavailable', ...opened, code, ...(detail === undefined ? {} : { detail }) } };
   };

@@ -1,5 +1,5 @@
 import { type AuthorityReach, type ReachAndDiscovery, type Reply } from '@sharedos/contracts';
-import { computeReach, decide, decideWith } from '@sharedos/kernel';
+import { computeReach, decideWith } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import { askedTurn } from './asked-turn.ts';
 import type { Ports } from './ports.ts';
@@ -22,9 +22,9 @@ export const reachAuthority =
     return withSpan(SPAN.toolDiscover, {}, async () => {
       const discovered: ReachAndDiscovery['discovered'] = [];
       for (const ceiling of ceilings) {
-        const { decision } = await decideWith(decide(authority.value, ceiling, { now, consume: false, mode: 'discover' }), world);
+        const { decision } = await decideWith(authority.value.decide(ceiling, { now, consume: false, mode: 'discover' }), world);
         discovered.push({ allowed: decision.allowed, reasonCode: decision.reasonCode });
       }
-      return { ok: true, value: { revision, reach: await decideWith(computeReach(authority.value, { now }), world), discovered } };
+      return { ok: true, value: { revision, reach: await decideWith(computeReach(authority.value.held, { now }), world), discovered } };
     });
   };

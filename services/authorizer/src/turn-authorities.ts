@@ -9,7 +9,7 @@ import {
   ok,
   positionOf,
 } from '@sharedos/contracts';
-import { type AsyncWorld, type AuthorityFailure, type HeldAuthority, holdAuthority } from '@sharedos/kernel';
+import { type AsyncWorld, type AuthorityFailure, CompiledAuthority, holdAuthority } from '@sharedos/kernel';
 import type { UsageStore } from '@sharedos/usage';
 import type { AuthorityFold } from './authority-fold.ts';
 import type { TurnClaims } from './turn-token.ts';
@@ -19,7 +19,7 @@ export interface TurnAuthority {
   readonly revision: Revision;
   readonly position: number;
   readonly admittedAt: Instant;
-  readonly authority: Result<HeldAuthority, AuthorityFailure>;
+  readonly authority: Result<CompiledAuthority, AuthorityFailure>;
 }
 
 type OpenedTurn = Pick<TurnClaims, 'turnId' | 'contextHash' | 'revision' | 'admittedAt'>;
@@ -53,7 +53,10 @@ export class TurnAuthorities {
   /** Authority at a position that this replica has folded. */
   frozen(revision: Revision, position: number, admittedAt: Instant, context: AccessContext): TurnAuthority {
     const grants = this.#fold.index.heldAt(context.namespaceId, context.actor, context.authority, position, admittedAt);
-    return { revision, position, admittedAt, authority: holdAuthority(context, grants) };
+    const held = holdAuthority(context, grants);
+    // Ancestors are read at the turn's own position, so one read of them is as good as another.
+    const authority = held.ok ? ok(new CompiledAuthority(held.value, { ancestorsPinned: true })) : held;
+    return { revision, position, admittedAt, authority };
   }
 
   remember(claims: OpenedTurn, authority: TurnAuthority): void {
