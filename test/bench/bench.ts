@@ -1,12 +1,14 @@
-// `npm run bench -- call`: measures the real system against what its steps cost bare. See docs/performance.md.
+// `npm run bench`: measures the real system, or the kernel alone, against what bounds it. See docs/performance.md.
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { benchCalls } from './call.ts';
+import { benchKernel } from './kernel.ts';
 import { tableOf } from './rows.ts';
 
-const USAGE = `usage: npm run bench -- [call] [--quick] [--json] [--cpu-profiles FOLDER]
+const USAGE = `usage: npm run bench -- [call | kernel] [--quick] [--json] [--cpu-profiles FOLDER]
 
   call      one mediated tool call, its floors, decisions and opening a turn (under two minutes)
+  kernel    one decision in process, beside other libraries and the plain walk (under a minute); starts no server
 
   --quick   few and short runs, under half a minute: to see that it works
   --json    print {"rows":[…]} and nothing else (with npm run, say: npm run --silent bench -- call --json)
@@ -25,7 +27,8 @@ const main = async (): Promise<number> => {
       'cpu-profiles': { type: 'string' },
     },
   });
-  if (values.help || positionals.some((name) => name !== 'call')) {
+  const [name = 'call', ...more] = positionals;
+  if (values.help || more.length > 0 || !['call', 'kernel'].includes(name)) {
     process.stderr.write(USAGE);
     return values.help ? 0 : 2;
   }
@@ -34,7 +37,8 @@ const main = async (): Promise<number> => {
     say(
       `warning: a load of ${load.toFixed(1)} on ${availableParallelism()} cores; ratios are of a quiet machine, trust processor time only`,
     );
-  const rows = await benchCalls({ quick: values.quick, say, cpuProfiles: values['cpu-profiles'] });
+  const { quick, 'cpu-profiles': cpuProfiles } = values;
+  const rows = await (name === 'kernel' ? benchKernel({ quick, say }) : benchCalls({ quick, say, cpuProfiles }));
   process.stdout.write(values.json ? `${JSON.stringify({ rows })}\n` : `\n${tableOf(rows)}\n`);
   return 0;
 };
