@@ -64,7 +64,7 @@ export const coverage = async (): Promise<readonly CoveredName[]> => {
     const behaviour = shown.filter((path) => path !== SHAPES);
     const isShape = name.kind === 'interface' || name.kind === 'type';
     const beside = isShape && declaredIn !== undefined ? testOfFile(declaredIn.path, tests) : [];
-    const shownBy = behaviour.length === 0 ? [...beside, ...shown] : behaviour;
+    const shownBy = [...new Set([...behaviour, ...beside, ...shown])];
     return { ...name, declaredIn: declaredIn?.path, shownBy };
   });
 };
