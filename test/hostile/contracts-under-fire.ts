@@ -83,11 +83,13 @@ const IN_AGREEMENT: Readonly<Record<string, Document>> = {
     namespaces: [{ namespace: 'files', sources: ['sharedos'], toolCount: 12, enabled: true }],
     summary: { total: 1, enabled: 1, disabled: 0 },
   },
+  ToolNamespaceUpdate: { enable: ['files'], disable: ['repo'] },
 };
 
 const drawDocument = (draw: Draw, turn: number): Document => {
   const [name, schema] = SCHEMAS[turn % SCHEMAS.length] as (typeof SCHEMAS)[number];
-  const document = IN_AGREEMENT[name] ?? documentOf(schema as Record<string, unknown>, draw);
+  const drawn = documentOf(schema as Record<string, unknown>, draw);
+  const document = draw.rarely(2) ? drawn : (IN_AGREEMENT[name] ?? drawn);
   return spoiledDocument(document, draw, draw.below(4));
 };
 

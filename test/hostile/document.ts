@@ -105,6 +105,7 @@ const HOSTILE: readonly (() => Document)[] = [
   () => parsed('{"constructor":{"prototype":{"allowed":true}}}'),
   () => parsed('{"toString":1,"valueOf":null,"hasOwnProperty":"x"}'),
   () => parsed('{"then":"x","length":-1,"0":"x"}'),
+  () => parsed('{"length":{"toString":1,"valueOf":null}}'),
   () => nested(63),
   () => nested(64),
   () => nested(65),
