@@ -28,8 +28,14 @@ type OpenedTurn = Pick<TurnClaims, 'turnId' | 'contextHash' | 'revision' | 'admi
 const nameOf = ({ turnId, contextHash, revision, admittedAt }: OpenedTurn): string =>
   canonicalJson([turnId, contextHash, revision, admittedAt]);
 
-/** Turns remembered by one replica. Forgetting one costs a look-up, never an answer. */
-const TURNS_HELD_MAX = 10_000;
+/** What of turns one replica remembers. Forgetting one costs a look-up, never an answer. */
+export interface HeldLimits {
+  readonly turnsMax: number;
+  /** Of all turns remembered together: each takes some 250 bytes in the index of its turn. */
+  readonly capabilitiesMax: number;
+}
+
+const HELD_LIMITS: HeldLimits = { turnsMax: 10_000, capabilitiesMax: 500_000 };
 
 /**
  * Answers "authority at R" for open turns. Nothing is owned: any replica computes the same from the log, and this only spares
@@ -37,10 +43,13 @@ const TURNS_HELD_MAX = 10_000;
  */
 export class TurnAuthorities {
   readonly #fold: AuthorityFold;
+  readonly #limits: HeldLimits;
   readonly #held = new Map<string, TurnAuthority>();
+  #capabilities = 0;
 
-  constructor(fold: AuthorityFold) {
+  constructor(fold: AuthorityFold, limits: HeldLimits = HELD_LIMITS) {
     this.#fold = fold;
+    this.#limits = limits;
   }
 
   /** @param claims Of a verified token; `context` is the one it was opened for. */
@@ -60,10 +69,21 @@ export class TurnAuthorities {
   }
 
   remember(claims: OpenedTurn, authority: TurnAuthority): void {
-    this.#held.set(nameOf(claims), authority);
-    if (this.#held.size <= TURNS_HELD_MAX) return;
-    const [oldest] = this.#held.keys();
-    if (oldest !== undefined) this.#held.delete(oldest);
+    const name = nameOf(claims);
+    this.#forget(name);
+    this.#held.set(name, authority);
+    this.#capabilities += capabilitiesOf(authority);
+    for (const oldest of this.#held.keys()) {
+      if (this.#held.size <= this.#limits.turnsMax && this.#capabilities <= this.#limits.capabilitiesMax) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(name: string): void {
+    const held = this.#held.get(name);
+    if (held === undefined) return;
+    this.#held.delete(name);
+    this.#capabilities -= capabilitiesOf(held);
   }
 
   async #compute(claims: TurnClaims, context: AccessContext, storeId: string, deadlineMs: number): Promise<Result<TurnAuthority, string>> {
@@ -77,6 +97,9 @@ export class TurnAuthorities {
     return ok(authority);
   }
 }
+
+const capabilitiesOf = ({ authority }: TurnAuthority): number =>
+  authority.ok ? authority.value.held.grants.reduce((sum, { grant }) => sum + grant.capabilities.length, 0) : 0;
 
 /** Uses seen and taken while one question was answered; they go into its record and its answer. */
 export interface UsesSeen {
