@@ -104,6 +104,26 @@ describe('composing a derived grant', () => {
     expect(derive({ ...parent, revokedAt: at('10:00:01') })).toBe('parent_inactive'));
   it('is refused by the rules of deriving', () =>
     expect(derive(parent, { capabilities: [capability([])] })).toBe('capability_not_within_parent'));
+  describe('over resources whose owner it leaves out', () => {
+    const owned = (...owners: readonly (Address | undefined)[]) => ({
+      ...parent,
+      capabilities: owners.map((owner) => capability(['Work'], owner === undefined ? {} : { owner })),
+    });
+    it("is over the parent's one owner, and says so", () =>
+      expect(derive(owned(alice, alice))).toMatchObject({ capabilities: [capability(['Work'], { owner: alice })] }));
+    it("leaves an owner that is named, and is refused when it is not the parent's", () => {
+      expect(derive(owned(alice), { capabilities: [capability(['Work'], { owner: alice })] })).toMatchObject({ subject: bob });
+      expect(derive(owned(alice), { capabilities: [capability(['Work'], { owner: carol })] })).toBe('capability_not_within_parent');
+      expect(derive(owned(alice), { capabilities: [capability(['Work']), capability(['Work'], { owner: carol })] })).toBe(
+        'capability_not_within_parent',
+      );
+    });
+    it('is refused when the parent has two owners: neither is meant more than the other', () =>
+      expect(derive(owned(alice, carol))).toBe('capability_not_within_parent'));
+    it('stays without one when a capability of the parent has none', () =>
+      expect(derive(owned(undefined, alice))).toMatchObject({ capabilities: [capability(['Work'])] }));
+    it('is no wider for it', () => expect(derive(owned(alice), { capabilities: [capability([])] })).toBe('capability_not_within_parent'));
+  });
   it('is not dated before a parent that a clock ahead of ours dated', () =>
     expect(derive(parent, {}, dave, instant('08:59:59.750'))).toMatchObject({ issuedAt: at('09:00:00.000') }));
 });

@@ -99,6 +99,9 @@ export type ComposeDerivedCode = 'identity_mismatch' | 'not_the_holder' | 'paren
 /**
  * Writes a derived grant: what its holder passes on of `parent`. Revocation of the parent counts by being in the log at all,
  * whatever instant it is stamped with; descendants issued a moment later would be dead on arrival.
+ *
+ * A capability that names no owner is over the one owner of the parent, when it has one alone: as for a root grant, the owner is
+ * written here. A named owner stays as it is named, and the rules of deriving judge it.
  */
 export const composeDerivedGrant = (
   parent: CapabilityGrant,
@@ -108,9 +111,21 @@ export const composeDerivedGrant = (
   if (terms.issuer !== undefined && !sameAddress(terms.issuer, requestedBy)) return err({ code: 'identity_mismatch' });
   if (!sameAddress(parent.subject, requestedBy)) return err({ code: 'not_the_holder' });
   if (parent.revokedAt !== undefined) return err({ code: 'parent_inactive' });
-  const { id, subject, capabilities, constraints, metadata } = terms;
+  const { id, subject, constraints, metadata } = terms;
+  const owner = onlyOwner(parent);
+  const capabilities = terms.capabilities.map((asked) =>
+    owner === undefined || asked.resource.owner !== undefined ? asked : { ...asked, resource: { ...asked.resource, owner } },
+  );
   // The parent may have been dated by another replica, whose clock is ahead of ours by their skew. A child is never older.
   const issuedAt = timestampOf(Math.max(at, instantOf(parent.issuedAt) ?? at));
   const derived = deriveGrant(parent, { id, subject, capabilities, issuedAt, constraints, metadata });
   return derived.ok ? ok(derived.grant) : err({ code: derived.reason });
+};
+
+/** Whose resources the grant is over, when all of its capabilities name the same one. */
+const onlyOwner = ({ capabilities }: CapabilityGrant): Address | undefined => {
+  const owner = capabilities[0]?.resource.owner;
+  const isOnly =
+    owner !== undefined && capabilities.every(({ resource }) => resource.owner !== undefined && sameAddress(resource.owner, owner));
+  return isOnly ? owner : undefined;
 };
