@@ -19,6 +19,7 @@ import {
   context,
   grantOf,
   instant,
+  parsedGrant,
   read,
   worldOf,
 } from './testing/base-world.ts';
@@ -183,13 +184,21 @@ describe('a derived grant of a compiled authority', () => {
     expect(ask(sound, store)).toBe('allowed');
     expect(ask(sound, store, instant('10:05:00.000'))).toBe('no_matching_grant');
   });
-  it('is asked about again after its ancestor could not be found out', () => {
+  it.each<[string, World]>([
+    ['its store failed', { ancestor: () => 'failed' }],
+    ['its store did not find it', { ancestor: () => 'not_found' }],
+    ['its store answered with another', { ancestor: () => ({ found: parsedGrant(grantOf('another')) }) }],
+    ['there was no store', {}],
+  ])('is asked about again after %s', (_, world) => {
     const compiled = pinned();
-    const failing: World = { ancestor: () => 'failed' };
-    expect([ask(compiled, { world: failing }), ask(compiled, worldOf({ ancestors: [root] }))]).toEqual([
-      'delegation_chain_unverified',
-      'allowed',
-    ]);
+    const codes = [ask(compiled, { world }), ask(compiled, worldOf({ ancestors: [root] }))];
+    expect(codes).toEqual(['delegation_chain_unverified', 'allowed']);
+  });
+  it('is judged anew by another length of chain than it was compiled for', () => {
+    const [compiled, { world }] = [pinned(), worldOf({ ancestors: [root] })];
+    expect(ask(compiled, { world })).toBe('allowed');
+    const shorter = decideSync(compiled.decide(work, { ...EXECUTE, ancestorsMax: 0 }), world);
+    expect(shorter.decision.metadata).toEqual({ delegation: { code: 'chain_too_long', grantId: 'c' } });
   });
   it('is not settled while it is bounded: its uses are asked at each decision', () => {
     const compiled = compile([grantOf('c', { parentGrantId: 'r', expiresAt: at('10:05:00'), maxUses: 1 })], { ancestorsPinned: true });
