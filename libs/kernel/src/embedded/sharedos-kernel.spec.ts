@@ -263,12 +263,46 @@ describe('the authority of a turn', () => {
   });
 });
 
+describe('an answer that is not for its question', () => {
+  it.each([{ callId: 'c-2' }, { tool: 'files.write' }])('is no result of a tool: %j', async (other) => {
+    const { kernel } = opened([g]);
+    kernel.registerTool(
+      reader({
+        invoke: async (inside, { id, tool }) => ({ status: 'succeeded', callId: id, tool, completedAt: inside.now, output: 1, ...other }),
+      }),
+    );
+    expect(code(await kernel.invokeTool(context(), call()))).toBe('failed invalid_tool_result');
+  });
+  it.each<[string, Partial<MessageEnvelope>]>([
+    ['another request', { replyTo: 'm-9' }],
+    ['another sender', { sender: alice }],
+    ['another receiver', { receiver: alice }],
+    ['another purpose', { purpose: 'p2' }],
+    ['another trace', { traceId: 'trace-2' }],
+  ])('is no reply when it is of %s', async (_, other) => {
+    const { kernel } = opened([grantOf('s', { capabilities: [messageSendCapability(dave, alice)] })], {
+      messageTransport: new InMemoryMessageTransport(),
+      createMessageId: () => 'm-1',
+      messageRequestRouter: { resolveReply: async () => envelope({ id: 'r-1', sender: dave, receiver: bob, replyTo: 'm-1', ...other }) },
+    });
+    const asked = call({ tool: 'messages.request', arguments: { recipient: dave, payload: 1 } });
+    expect(code(await kernel.invokeTool(context(), asked))).toBe('failed invalid_message_reply');
+  });
+});
+
 describe('a cancelled caller', () => {
   it('is told so at once, as an abort and not as a refusal', async () => {
     const { kernel, recorded } = opened([g]);
     const signal = AbortSignal.abort(new Error('stopped'));
     await expect(kernel.authorize(context(), read(['Work']), { signal })).rejects.toThrow('stopped');
     await expect(kernel.invokeTool(context(), call(), { signal })).rejects.toThrow('stopped');
+    expect(recorded()).toEqual([]);
+  });
+  it('leaves no record of what needs no authority either', async () => {
+    const { kernel, recorded } = opened([]);
+    const signal = AbortSignal.abort(new Error('stopped'));
+    await expect(kernel.recordEscalation(context(), 'r', { signal })).rejects.toThrow('stopped');
+    await expect(kernel.sendMessage(context(), envelope({ sender: dave }), { signal })).rejects.toThrow('stopped');
     expect(recorded()).toEqual([]);
   });
   it('leaves a tool that was entered on record as operation_aborted, and its hook untold', async () => {
@@ -502,6 +536,39 @@ describe('the catalogue', () => {
     const hash = audit.events.find(({ type }) => type === 'tool.catalog.listed')?.metadata?.['catalogHash'];
     expect(audit.events.at(-1)?.metadata?.['catalogHash']).toBe(hash);
     scope.close();
+  });
+  it('asks its providers in order of their ids, whatever the order they were registered in', async () => {
+    const asked: string[] = [];
+    const provider = (id: string) => ({
+      id,
+      listTools: async () => {
+        asked.push(id);
+        return [];
+      },
+    });
+    await opened([g], { toolProviders: ['b', 'a_b', 'B', 'a'].map(provider) }).kernel.listTools(context());
+    expect(asked).toEqual(['B', 'a', 'a_b', 'b']);
+  });
+  it('says when an outage, and not a rule, withheld a tool', async () => {
+    const { kernel, audit } = opened([grantOf('g', { maxUses: 1 })], { authorizer: new CapabilityAuthorizer() });
+    kernel.registerTool(reader());
+    expect(await kernel.listTools(context())).toEqual([]);
+    expect(audit.events.at(-1)?.metadata).toMatchObject({ withheldCount: 1, failClosed: true });
+    const ruled = opened([]);
+    ruled.kernel.registerTool(reader());
+    await ruled.kernel.listTools(context());
+    expect(ruled.audit.events.at(-1)?.metadata).toMatchObject({ withheldCount: 1 });
+    expect(ruled.audit.events.at(-1)?.metadata).not.toHaveProperty('failClosed');
+  });
+  it('has messages.request only where messages are carried and replies are found', async () => {
+    const send = grantOf('s', { capabilities: [messageSendCapability(dave, alice)] });
+    const messageTransport = new InMemoryMessageTransport();
+    const messageRequestRouter = { resolveReply: async () => envelope() };
+    const shown = async (ports: Partial<SharedOSKernelOptions>) =>
+      (await opened([send], ports).kernel.listTools(context())).map(({ name }) => name);
+    expect(await shown({ messageTransport })).toEqual([]);
+    expect(await shown({ messageRequestRouter })).toEqual([]);
+    expect(await shown({ messageTransport, messageRequestRouter })).toEqual(['messages.request']);
   });
   it('is not held when building it failed', async () => {
     let tries = 0;
