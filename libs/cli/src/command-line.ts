@@ -6,6 +6,8 @@ import type { Command } from 'commander';
 import { type Context, contextPlace, readContext } from './context-file.ts';
 import { CommandFailure, EXIT, usageFailure } from './exit-code.ts';
 import { parsePrincipal } from './principal-name.ts';
+import { shellWord } from './shell-word.ts';
+import { printable } from './table.ts';
 
 /** Where a command line reads and writes, so that it can be run inside another program. */
 export interface Terminal {
@@ -15,6 +17,8 @@ export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Ends what runs until stopped; Ctrl-C when absent. */
   readonly signal?: AbortSignal;
+  /** Aborted when nobody reads what is printed any more: what runs until stopped ends then, too. */
+  readonly readerGone?: AbortSignal;
   /** What `-` names; standard input when absent. */
   readonly stdin?: AsyncIterable<string | Uint8Array>;
 }
@@ -91,19 +95,38 @@ const NEXT: Readonly<Record<string, string>> = {
   identity_mismatch: 'choose who speaks with --as; a body cannot',
 };
 
-/** The value, or the end of the command with its exit code and a line that says what to do. */
-export const valueOf = <T>(result: Result<T, ClientError>): T => {
+/** What to do when nobody knows whether something was carried out: in words, and for programs. */
+export interface Again {
+  readonly text: string;
+  readonly details?: Readonly<Record<string, string>>;
+}
+
+/** What only reads, or is the same however often it is done. */
+const HARMLESS: Again = { text: 'Asking again changes nothing' };
+
+/**
+ * The value, or the end of the command with its exit code and a line that says what to do.
+ *
+ * @param again For whatever must not be done twice: how to learn whether it was done, or to make exactly the same command again.
+ */
+export const valueOf = <T>(result: Result<T, ClientError>, again: Again = HARMLESS): T => {
   if (result.ok) return result.value;
   if (result.error.kind === 'unavailable') {
     throw new CommandFailure(
       EXIT.unavailable,
       'unavailable',
-      `nobody could find out: ${result.error.reason}. Is "sharedos up" still running? Try again: a command sent twice counts once`,
+      `nobody could find out: ${result.error.reason}. Is "sharedos up" still running? ${again.text}`,
+      again.details,
     );
   }
-  const { code, message } = result.error.error;
-  throw new CommandFailure(EXIT.refused, code, `refused (${code}): ${message}${NEXT[code] === undefined ? '' : `; ${NEXT[code]}`}`);
+  const { code, message, retryable } = result.error.error;
+  const next = NEXT[code] ?? (retryable ? again.text : undefined);
+  throw new CommandFailure(EXIT.refused, code, `refused (${code}): ${message}${next === undefined ? '' : `; ${next}`}`);
 };
+
+/** A command to paste, spoken by whom this one was. */
+export const commandText = ({ options }: Invocation, ...words: readonly string[]): string =>
+  ['sharedos', ...words, ...(options.as === undefined ? [] : ['--as', options.as])].map((word) => shellWord(printable(word))).join(' ');
 
 const INPUT_BYTES_MAX = 1024 * 1024;
 
@@ -133,13 +156,15 @@ export const parseJson = (text: string, what: string): unknown => {
   }
 };
 
-/** Resolves at Ctrl-C, or when the terminal's own signal says so. */
+/** Resolves at Ctrl-C, when the terminal's own signal says so, or when nobody reads on. */
 export const untilStopped = (terminal: Terminal): Promise<void> =>
   new Promise((resolve) => {
     const done = (): void => {
       for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.off(name, done);
       resolve();
     };
+    if (terminal.readerGone?.aborted === true) return done();
+    terminal.readerGone?.addEventListener('abort', done, { once: true });
     if (terminal.signal !== undefined) {
       if (terminal.signal.aborted) return done();
       terminal.signal.addEventListener('abort', done, { once: true });

@@ -61,9 +61,23 @@ describe('the context file', () => {
   });
 
   it('is taken over from one that has ended, and leaves nothing when removed', async () => {
-    await writeContext(file, { ...context, pid: GONE });
+    const made = await writeContext(file, { ...context, pid: GONE });
     await writeContext(file, context);
-    await removeContext(file);
+    await removeContext(file, made);
     expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('takes away only the folders that were made for it, and none that holds something else', async () => {
+    const mine = join(folder, 'mine');
+    await mkdir(mine);
+    const inMine = join(mine, 'ctx.json');
+    await removeContext(inMine, await writeContext(inMine, context));
+    expect(await readdir(folder)).toEqual(['mine']);
+    const below = join(mine, 'a', 'b', 'ctx.json');
+    const made = await writeContext(below, context);
+    expect(made).toEqual([join(mine, 'a', 'b'), join(mine, 'a')]);
+    await writeFile(join(mine, 'a', 'note'), 'keep');
+    await removeContext(below, made);
+    expect(await readdir(join(mine, 'a'))).toEqual(['note']);
   });
 });

@@ -69,12 +69,8 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-/**
- * Writes the file whole or not at all, for its owner alone.
- *
- * @throws CommandFailure when a system that still runs has it.
- */
-export const writeContext = async (file: string, context: Context): Promise<void> => {
+/** @throws CommandFailure when a system that still runs has the file. */
+export const refuseStanding = async (file: string): Promise<void> => {
   const standing = await textOf(file);
   const owner = standing === undefined ? undefined : parsed(standing)?.pid;
   if (owner !== undefined && owner !== process.pid && isAlive(owner)) {
@@ -84,16 +80,31 @@ export const writeContext = async (file: string, context: Context): Promise<void
       `SharedOS is up here already (process ${owner}): use it, or stop it with Ctrl-C there`,
     );
   }
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+};
+
+/**
+ * Writes the file whole or not at all, for its owner alone.
+ *
+ * @returns The folders that were made for it, innermost first.
+ * @throws CommandFailure when a system that still runs has it.
+ */
+export const writeContext = async (file: string, context: Context): Promise<readonly string[]> => {
+  await refuseStanding(file);
+  const outermost = await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}`;
   await writeFile(draft, `${JSON.stringify(context, null, 2)}\n`, { mode: 0o600 });
   await rename(draft, file);
+  return outermost === undefined ? [] : foldersFrom(dirname(resolve(file)), resolve(outermost));
 };
 
-/** Removes our own file, and its folder when nothing else is in it. */
-export const removeContext = async (file: string): Promise<void> => {
+/** From `inner` outwards to `outer`, both among them. */
+const foldersFrom = (inner: string, outer: string): readonly string[] =>
+  inner === outer || inner === dirname(inner) ? [inner] : [inner, ...foldersFrom(dirname(inner), outer)];
+
+/** Removes our own file, and of the folders that were made for it those that nothing else is in. */
+export const removeContext = async (file: string, madeFolders: readonly string[] = []): Promise<void> => {
   const standing = await textOf(file);
   if (standing !== undefined && parsed(standing)?.pid !== process.pid) return;
   await rm(file, { force: true });
-  await rmdir(dirname(file)).catch(() => undefined);
+  for (const folder of madeFolders) await rmdir(folder).catch(() => undefined);
 };

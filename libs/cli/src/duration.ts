@@ -10,6 +10,12 @@ export const parseDuration = (text: string): number => {
   return Number(count) * (UNITS[unit] as number);
 };
 
+/** A timestamp as it stands. */
+export const parseTimestamp = (text: string): string => {
+  if (instantOf(text) !== undefined) return text;
+  throw usageFailure(`"${text}" is not a time: write 2026-12-31T00:00:00Z`);
+};
+
 /** A timestamp, or a duration from `now` on. */
 export const parseWhen = (text: string, now: number): string => {
   if (instantOf(text) !== undefined) return text;

@@ -1,7 +1,7 @@
 /** What the shell learns. */
 export const EXIT = {
   ok: 0,
-  /** A rule said no, or a turn did not succeed. */
+  /** A rule said no, or a turn or one of its scripted calls did not succeed. */
   refused: 1,
   /** The command line or the files it names are wrong. */
   usage: 2,
@@ -16,11 +16,14 @@ export class CommandFailure extends Error {
   readonly exitCode: ExitCode;
   /** A stable code for programs that read `--json`. */
   readonly code: string;
+  /** For programs: what the message names. */
+  readonly details: Readonly<Record<string, string>> | undefined;
 
-  constructor(exitCode: ExitCode, code: string, message: string) {
+  constructor(exitCode: ExitCode, code: string, message: string, details?: Readonly<Record<string, string>>) {
     super(message);
     this.exitCode = exitCode;
     this.code = code;
+    this.details = details;
   }
 }
 

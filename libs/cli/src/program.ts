@@ -26,7 +26,9 @@ Examples:
   $ sharedos turn submit --agent scout --purpose "read notes" --call "files.read notes/plan.md"
   $ sharedos audit tail                            watch what is decided
 
-Exit codes: 0 done · 1 refused · 2 wrong usage · 3 unavailable`,
+Exit codes: 0 done · 1 refused (also when a turn, or a call of its script, was refused or failed) · 2 wrong usage · 3 unavailable
+With --json standard output holds one JSON document, whatever happens; "audit tail --json" prints one a line. What went wrong is on
+standard error, and in the document {"error":{"code","message"}} when there is no other.`,
     );
   for (const command of [upCommand, turnCommand, grantCommand, messageCommand, recordsCommand, auditCommand, envCommand]) {
     program.addCommand(withCommonOptions(command(terminal)));
@@ -60,14 +62,26 @@ const prepared = (command: Command, terminal: Terminal): Command => {
 
 /** Runs one command line and answers its exit code. Only a defect of ours throws. */
 export const runCommandLine = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
+  let hasPrinted = false;
+  const out = (text: string): void => {
+    hasPrinted = true;
+    terminal.out(text);
+  };
+  // A program that asked for JSON gets one document; people get the line either way.
+  const failed = (code: string, message: string, details?: Readonly<Record<string, string>>): void => {
+    if (args.includes('--json') && !hasPrinted) out(`${JSON.stringify({ error: { code, message }, ...details })}\n`);
+  };
   try {
-    await buildProgram(terminal).parseAsync([...args], { from: 'user' });
+    await buildProgram({ ...terminal, out }).parseAsync([...args], { from: 'user' });
     return EXIT.ok;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return EXIT.ok;
+      failed('usage', error.message);
+      return EXIT.usage;
+    }
     if (!(error instanceof CommandFailure)) throw error;
-    // A program that asked for JSON gets JSON; people get the line either way.
-    if (args.includes('--json')) terminal.out(`${JSON.stringify({ error: { code: error.code, message: error.message } })}\n`);
+    failed(error.code, error.message, error.details);
     terminal.err(`sharedos: ${error.message}\n`);
     return error.exitCode;
   }

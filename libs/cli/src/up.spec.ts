@@ -75,10 +75,11 @@ describe('sharedos', () => {
     expect((await stat(join(folder, '.sharedos', 'context.json'))).mode & 0o777).toBe(0o600);
   });
 
-  it('does not start a second time in one folder', async () => {
+  it('does not start a second time in one folder, nor anything of it', async () => {
     const second = await sharedos('up');
     expect(second.code).toBe(1);
     expect(second.err).toContain('up here already');
+    expect(second.err).not.toContain('starting');
   });
 
   it('runs a turn whose call nobody has granted, and names the refusal', async () => {
@@ -93,7 +94,8 @@ describe('sharedos', () => {
       'files.read notes/plan.md',
       '--json',
     );
-    expect(turn.code).toBe(0);
+    expect(turn.code).toBe(1);
+    expect(turn.err).toMatch(/files\.read \(tool_unavailable\).*records query --trace [0-9a-f]{32}/);
     expect(json(turn)).toMatchObject({ status: 'succeeded', output: { calls: [{ tool: 'files.read', status: 'denied' }] } });
     expect(turn.out).not.toContain('Buy milk');
   });
@@ -111,7 +113,8 @@ describe('sharedos', () => {
       '--json',
     );
     expect(turn.code).toBe(1);
-    expect(turn.err).toMatch(/no_matching_grant.*--resource sharedos\.execution:/);
+    expect(turn.err).toMatch(/no_matching_grant.*--to agent:stranger --resource sharedos\.execution:agent\/stranger/);
+    expect(json(turn)).toMatchObject({ status: 'denied', error: { code: 'no_matching_grant' } });
   });
 
   it('runs it once it is granted, and no longer when it is revoked', async () => {
@@ -148,6 +151,62 @@ describe('sharedos', () => {
     expect(revoked.out).toMatch(/✗ +files\.read +denied/);
     expect(revoked.out).not.toContain('Buy milk');
     expect((await sharedos('grant', 'list')).out).toMatch(/notes-for-scout .*revoked/);
+  });
+
+  describe('the same again', () => {
+    const lines =
+      (...args: readonly string[]) =>
+      async (): Promise<readonly Ran[]> => [await sharedos(...args), await sharedos(...args)];
+    const grant = ['--to', 'agent:scout', '--resource', 'files:ideas', '--action', 'read', '--json'];
+
+    it('is a grant with the same command id, whose id follows from it', async () => {
+      const [first, second] = (await lines('grant', 'issue', ...grant, '--expires', '1h', '--command-id', 'c1')()).map(json);
+      expect(second).toEqual(first);
+      expect(first).toMatchObject({ grant: { id: expect.stringMatching(/^grant-[0-9a-f]{12}$/) as string } });
+    });
+
+    it('is a turn with the same id and the same time; the same id at another time is refused', async () => {
+      const turn = ['turn', 'submit', '--agent', 'scout', '--purpose', 'read notes', '--id', 'again-1', '--json'];
+      const now = new Date().toISOString();
+      const [first, second] = (await lines(...turn, '--at', now)()).map(json);
+      expect(first).toMatchObject({ executionId: 'again-1', startedAt: expect.any(String) as string });
+      expect(second).toEqual(first);
+      const other = await sharedos(...turn);
+      expect(other.code).not.toBe(0);
+      expect(json(other)).not.toEqual(first);
+    });
+
+    it('is a message with the same id and the same time', async () => {
+      const message = ['message', 'send', 'hello', '--to', 'human:bob', '--purpose', 'greet', '--id', 'hello-1', '--json'];
+      const [first, second] = (await lines(...message, '--at', new Date().toISOString())()).map(json);
+      expect(second).toEqual(first);
+    });
+
+    it('is said when nobody answers in time, and never to send it blindly', async () => {
+      // Each call is a decision of its own, so that no machine has answered so soon.
+      const calls = Array.from({ length: 30 }, () => ['--call', 'files.list']).flat();
+      const late = ['--wait-for', '1', '--id', 'late-1', ...calls];
+      const turn = await sharedos('turn', 'submit', '--agent', 'scout', '--purpose', 'read notes', ...late);
+      expect([turn.code, turn.err]).toEqual([3, expect.stringContaining('sharedos turn show late-1') as string]);
+    });
+  });
+
+  it('passes on a grant, as the help shows it', async () => {
+    const scope = ['--resource', 'files:notes', '--action', 'read'];
+    expect((await sharedos('grant', 'issue', '--to', 'agent:scout', ...scope, '--depth', '1', '--id', 'grant-1')).code).toBe(0);
+    const derive = ['grant', 'derive', 'grant-1', '--as', 'agent:scout', '--to', 'human:bob', '--action', 'read', '--json'];
+    const derived = await sharedos(...derive, '--resource', 'files:notes/ideas');
+    expect(json(derived)).toMatchObject({ grant: { capabilities: [{ resource: { owner: { kind: 'human', userId: 'alice' } } }] } });
+    const wider = await sharedos(...derive, '--resource', 'files:');
+    expect([wider.code, wider.err]).toEqual([1, expect.stringContaining('must lie within one capability') as string]);
+    await sharedos('grant', 'revoke', 'grant-1');
+  });
+
+  it('shows a grant that has expired as such, and says so when it is issued', async () => {
+    const past = ['--expires', '2020-01-01T00:00:00Z', '--id', 'too-late'];
+    const issued = await sharedos('grant', 'issue', '--to', 'agent:scout', '--resource', 'files:notes', '--action', 'read', ...past);
+    expect(issued.err).toMatch(/too-late expired/);
+    expect((await sharedos('grant', 'list')).out).toMatch(/too-late .*expired/);
   });
 
   it('shows a turn that has ended, and does not cancel it', async () => {
@@ -200,6 +259,7 @@ describe('sharedos', () => {
     const ran = await sharedos(...args);
     expect(ran.code).toBe(code);
     expect(ran.err).not.toBe('');
+    expect(json(await sharedos(...args, '--json'))).toMatchObject({ error: { code: expect.any(String) as string } });
   });
 
   it('prints variables for the plain nats command line', async () => {

@@ -1,10 +1,14 @@
+import { newTurn } from '@sharedos/client';
+import { unavailable } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { auditLine } from './audit-line.ts';
+import { type Again, valueOf } from './command-line.ts';
 import { parseCall } from './commands/turn.ts';
 import { parseDuration, parseWhen } from './duration.ts';
 import { CommandFailure, EXIT } from './exit-code.ts';
 import { parsePrincipal, principalName } from './principal-name.ts';
 import { parsePath, parseResource, resourceName } from './resource-name.ts';
+import { shellWord } from './shell-word.ts';
 import { printable, table } from './table.ts';
 
 const usage = (run: () => unknown): void => {
@@ -110,5 +114,40 @@ describe('what is printed', () => {
     expect(line).toBe(
       '12:00:00.000 ✗ tool.invoked denied              agent:scout for human:alice files.read read files:private/diary.md (capability_missing)',
     );
+  });
+});
+
+describe('a call that nobody answered', () => {
+  const nothing = unavailable('no answer within 10 ms');
+  const failure = (again?: Again): CommandFailure => {
+    try {
+      valueOf(nothing, again);
+    } catch (error) {
+      if (error instanceof CommandFailure) return error;
+    }
+    return expect.unreachable('it should have failed');
+  };
+
+  it('says how to make exactly the same command again, to people and programs', () => {
+    const { exitCode, message, details } = failure({ text: 'Repeat it with --command-id c1', details: { commandId: 'c1' } });
+    expect([exitCode, details]).toEqual([EXIT.unavailable, { commandId: 'c1' }]);
+    expect(message).toMatch(/no answer within 10 ms.*--command-id c1$/);
+  });
+  it('may be asked again when it only reads', () => expect(failure().message).toMatch(/Asking again changes nothing$/));
+  it('names a command to paste that no shell sees more in', () => {
+    expect(shellWord('turn-1')).toBe('turn-1');
+    expect(shellWord("it's; rm")).toBe(`'it'\\''s; rm'`);
+  });
+});
+
+describe('a turn made again', () => {
+  const asked = { from: { kind: 'human', userId: 'alice' }, agent: 'scout', purpose: 'try', at: '2026-01-01T12:00:00Z' } as const;
+  it('is the same request to the letter under the same execution id and time', () =>
+    expect(newTurn({ ...asked, executionId: 'e-1' })).toEqual(newTurn({ ...asked, executionId: 'e-1' })));
+  it('is another one, with another message and trace, at another time, under another id or from somebody else', () => {
+    const of = (changes: object) => newTurn({ ...asked, executionId: 'e-1', ...changes }).message;
+    const others = [{ at: '2026-01-01T12:00:01Z' }, { executionId: 'e-2' }, { from: { kind: 'human', userId: 'bob' } }].map(of);
+    for (const key of ['id', 'traceId'] as const)
+      expect(new Set([of({}), ...others].map((message) => message[key])).size).toBe(others.length + 1);
   });
 });

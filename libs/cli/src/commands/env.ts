@@ -1,8 +1,6 @@
 import { Command } from 'commander';
 import { type Terminal, contextOf, invocationOf, speaker } from '../command-line.ts';
-
-/** Quotes for a POSIX shell. */
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+import { quoted } from '../shell-word.ts';
 
 export const envCommand = (terminal: Terminal): Command =>
   new Command('env')

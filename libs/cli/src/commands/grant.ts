@@ -1,13 +1,13 @@
-import type { CapabilityGrant } from '@sharedos/contracts';
-import { GrantTerms } from '@sharedos/contracts';
+import { type Address, type CapabilityGrant, GrantTerms, hashOf, instantOf } from '@sharedos/contracts';
 import { Command, Option } from 'commander';
 import { randomUUID } from 'node:crypto';
-import { type Terminal, connected, invocationOf, readJson, valueOf } from '../command-line.ts';
+import { type Again, type Invocation, type Terminal, connected, invocationOf, readJson, valueOf } from '../command-line.ts';
 import { parseWhen } from '../duration.ts';
 import { usageFailure } from '../exit-code.ts';
 import { naturalNumber, positiveInteger } from '../numbers.ts';
 import { parsePrincipal, principalName } from '../principal-name.ts';
 import { parseResource, resourceName } from '../resource-name.ts';
+import { shellWord } from '../shell-word.ts';
 import { printable, table } from '../table.ts';
 
 interface TermOptions {
@@ -35,13 +35,20 @@ export const grantCommand = (terminal: Terminal): Command => {
 Examples:
   $ sharedos grant issue --to agent:scout --resource files:notes --action read
   $ sharedos grant issue --to agent:scout --resource files:notes --action read --purpose "read notes" --expires 12h --max-uses 5
-  $ sharedos grant issue --grant terms.json --json`,
+  $ sharedos grant issue --grant terms.json --json
+
+What is the same: a command with the same --command-id, from the same principal, for the same grant, counts once, and is answered as
+it was the first time. Without --id the id of the grant follows from the command id. Without --command-id every run is a new command.`,
     )
     .action(async (options: TermOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
-      const terms = await termsOf(terminal, options);
-      const { grant, revision } = await connected(invocation, async ({ grants }) => valueOf(await grants.issue(terms, options.commandId)));
-      invocation.show({ grant, revision }, `issued ${described(grant)}\n`);
+      const { commandId = randomUUID() } = options;
+      const termsFrom = await termsOf(terminal, options, commandId);
+      const { grant, revision } = await connected(invocation, async ({ grants, principal }) =>
+        valueOf(await grants.issue(termsFrom(principal, 'issue'), commandId), sameCommand(commandId)),
+      );
+      invocation.show({ grant, revision, commandId }, `issued ${described(grant)}\n`);
+      warnOfExpiry(invocation, grant);
     });
 
   withTerms(command.command('derive').argument('<parent>', 'the grant to pass on').description('Pass on part of a grant that you hold.'))
@@ -49,15 +56,24 @@ Examples:
       'after',
       `
 Example:
-  $ sharedos grant derive grant-1 --as agent:scout --to human:bob --resource files:notes/ideas --action read`,
+  $ sharedos grant issue --to agent:scout --resource files:notes --action read --depth 1 --id grant-1
+  $ sharedos grant derive grant-1 --as agent:scout --to human:bob --resource files:notes/ideas --action read
+
+Only a grant with a delegation depth (--depth) and without a bound on uses can be passed on, and only within what it grants. Its
+resources stay those of its owner.
+
+What is the same: a command with the same --command-id, from the same principal, for the same grant, counts once, and is answered as
+it was the first time. Without --id the id of the grant follows from the command id. Without --command-id every run is a new command.`,
     )
     .action(async (parent: string, options: TermOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
-      const terms = await termsOf(terminal, options);
-      const { grant, revision } = await connected(invocation, async ({ grants }) =>
-        valueOf(await grants.derive(parent, terms, options.commandId)),
+      const { commandId = randomUUID() } = options;
+      const termsFrom = await termsOf(terminal, options, commandId);
+      const { grant, revision } = await connected(invocation, async ({ grants, principal }) =>
+        valueOf(await grants.derive(parent, termsFrom(principal, 'derive'), commandId), sameCommand(commandId)),
       );
-      invocation.show({ grant, revision }, `derived ${described(grant)}\n`);
+      invocation.show({ grant, revision, commandId }, `derived ${described(grant)}\n`);
+      warnOfExpiry(invocation, grant);
     });
 
   command
@@ -65,14 +81,15 @@ Example:
     .argument('<grant>', 'its id')
     .description('End a grant. Once this is answered, no turn opens that still uses it or one derived from it.')
     .option('--reason <text>', 'kept with the revocation')
-    .option('--command-id <id>', 'sending the same one again changes nothing')
-    .addHelpText('after', '\nExample:\n  $ sharedos grant revoke grant-1 --reason "job done"')
+    .option('--command-id <id>', 'makes a repetition the same command, which counts once (default: a new one)')
+    .addHelpText('after', '\nExample:\n  $ sharedos grant revoke grant-1 --reason "job done"\n\nRevoking a grant again changes nothing.')
     .action(async (grantId: string, options: { readonly reason?: string; readonly commandId?: string }, self: Command) => {
       const invocation = invocationOf(terminal, self);
+      const { commandId = randomUUID() } = options;
       const { grant, revision } = await connected(invocation, async ({ grants }) =>
-        valueOf(await grants.revoke(grantId, options.reason, options.commandId)),
+        valueOf(await grants.revoke(grantId, options.reason, commandId), sameCommand(commandId)),
       );
-      invocation.show({ grant, revision }, `revoked ${printable(grant.id)} at ${grant.revokedAt ?? revision}\n`);
+      invocation.show({ grant, revision, commandId }, `revoked ${printable(grant.id)} at ${grant.revokedAt ?? revision}\n`);
     });
 
   command
@@ -91,13 +108,14 @@ Example:
         ...(after === undefined ? {} : { after }),
       };
       const found = await connected(invocation, async ({ grants }) => valueOf(await grants.list(query)));
+      const now = Date.now();
       const rows = found.grants.map((grant) => [
         grant.id,
         principalName(grant.issuer),
         principalName(grant.subject),
         capabilities(grant),
         bounds(grant),
-        grant.revokedAt === undefined ? 'live' : 'revoked',
+        stateOf(grant, now),
       ]);
       const more = found.next === undefined ? '' : `more: --after ${found.next}\n`;
       invocation.show(
@@ -106,6 +124,24 @@ Example:
       );
     });
   return command;
+};
+
+/** Whoever does not know whether a command was carried out makes it again under its command id. */
+const sameCommand = (commandId: string): Again => ({
+  text: `Repeat the same command with --command-id ${shellWord(commandId)}: it counts once`,
+  details: { commandId },
+});
+
+/** As far as the grant itself tells: one that was derived also ends with those it came from. */
+const stateOf = ({ revokedAt, constraints: { expiresAt, notBefore } }: CapabilityGrant, now: number): string => {
+  if (revokedAt !== undefined) return 'revoked';
+  if (expiresAt !== undefined && (instantOf(expiresAt) ?? 0) <= now) return 'expired';
+  return notBefore !== undefined && (instantOf(notBefore) ?? 0) > now ? 'not yet' : 'live';
+};
+
+const warnOfExpiry = ({ terminal }: Invocation, grant: CapabilityGrant): void => {
+  if (stateOf(grant, Date.now()) === 'expired')
+    terminal.err(`note: ${printable(grant.id)} expired at ${grant.constraints.expiresAt ?? ''} already, so it permits nothing\n`);
 };
 
 const withTerms = (command: Command): Command =>
@@ -119,25 +155,29 @@ const withTerms = (command: Command): Command =>
     .option('--expires <when>', 'until a time, or for a duration from now')
     .addOption(new Option('--max-uses <count>', 'at most so many uses').argParser(positiveInteger))
     .addOption(new Option('--depth <count>', 'how often it may be passed on').argParser(naturalNumber))
-    .option('--id <id>', 'its id (default: a new one)')
+    .option('--id <id>', 'its id (default: one that follows from the command id)')
     .option('--grant <file>', 'all of this as JSON in a file, or - for standard input')
-    .option('--command-id <id>', 'sending the same one again changes nothing');
+    .option('--command-id <id>', 'makes a repetition the same command, which counts once (default: a new one)');
 
-const termsOf = async (terminal: Terminal, options: TermOptions): Promise<GrantTerms> => {
+/** The terms, but for who states them: what is wrong with a command line is said before anything is connected. */
+const termsOf = async (
+  terminal: Terminal,
+  options: TermOptions,
+  commandId: string,
+): Promise<(from: Address, verb: 'issue' | 'derive') => GrantTerms> => {
   if (options.grant !== undefined) {
     const parsed = GrantTerms.safeParse(await readJson(terminal, options.grant));
     if (!parsed.success)
       throw usageFailure(
         `${options.grant} does not describe a grant: ${parsed.error.issues[0]?.path.join('.') ?? ''} ${parsed.error.issues[0]?.message ?? ''}`,
       );
-    return parsed.data;
+    return () => parsed.data;
   }
   const { to, resource, action } = options;
   if (to === undefined || resource === undefined || action === undefined)
     throw usageFailure('a grant needs --to, --resource and --action, or --grant with a file');
   const now = Date.now();
-  return {
-    id: options.id ?? `grant-${randomUUID().slice(0, 8)}`,
+  const stated: Omit<GrantTerms, 'id'> = {
     subject: parsePrincipal(to),
     capabilities: [{ resource: parseResource(resource), actions: [...action], scope: options.exact === true ? 'exact' : 'descendants' }],
     constraints: {
@@ -148,6 +188,7 @@ const termsOf = async (terminal: Terminal, options: TermOptions): Promise<GrantT
       ...(options.depth === undefined ? {} : { delegationDepth: options.depth }),
     },
   };
+  return (from, verb) => ({ id: options.id ?? `grant-${hashOf([verb, from, commandId]).slice(0, 12)}`, ...stated });
 };
 
 const capabilities = (grant: CapabilityGrant): string =>

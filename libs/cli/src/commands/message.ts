@@ -1,15 +1,19 @@
-import type { Json } from '@sharedos/contracts';
+import { type Json, hashOf, timestampOf } from '@sharedos/contracts';
+import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
 import { type Terminal, connected, invocationOf, parseJson, valueOf } from '../command-line.ts';
+import { parseTimestamp } from '../duration.ts';
 import { CommandFailure, EXIT } from '../exit-code.ts';
 import { naturalNumber, positiveInteger } from '../numbers.ts';
 import { parsePrincipal, principalName } from '../principal-name.ts';
+import { shellWord } from '../shell-word.ts';
 import { printable, table } from '../table.ts';
 
 interface SendOptions {
   readonly to: string;
   readonly purpose: string;
   readonly id?: string;
+  readonly at?: string;
   readonly replyTo?: string;
   readonly authority?: string;
   readonly owner?: string;
@@ -24,23 +28,35 @@ export const messageCommand = (terminal: Terminal): Command => {
     .description('Send one message. It needs a grant to send to that inbox.')
     .requiredOption('--to <kind:id>', 'the recipient')
     .requiredOption('--purpose <text>', 'what it is for')
-    .option('--id <id>', 'sending the same one again delivers it once')
+    .option('--id <id>', 'its id (default: a new one)')
+    .option('--at <timestamp>', 'when it was written (default: now)', parseTimestamp)
     .option('--reply-to <id>', 'the message it answers')
     .option('--authority <kind:id>', 'whose grant is used (default: your own)')
     .option('--owner <kind:id>', 'whose resource the inbox is taken to be (default: your own)')
-    .addHelpText('after', '\nExample:\n  $ sharedos message send "the garden needs stones" --to human:bob --purpose "ask for help"')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ sharedos message send "the garden needs stones" --to human:bob --purpose "ask for help"\n\nWhat is the same: a message with the same --id and --at, from the same principal, with everything else unchanged, is delivered once\nand answered as it was the first time. The same --id with anything else is refused.',
+    )
     .action(async (payload: string, options: SendOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
+      const { id = randomUUID(), at = timestampOf(Date.now()) } = options;
       const message = {
+        id,
+        createdAt: at,
+        // Of the id and the time, so that a repetition is the same message to the letter.
+        traceId: hashOf(['message', id, at]).slice(0, 32),
         receiver: parsePrincipal(options.to),
         purpose: options.purpose,
         payload: /^[{[]/.test(payload) ? (parseJson(payload, 'the payload') as Json) : payload,
-        ...(options.id === undefined ? {} : { id: options.id }),
         ...(options.replyTo === undefined ? {} : { replyTo: options.replyTo }),
         ...(options.authority === undefined ? {} : { authority: parsePrincipal(options.authority) }),
         ...(options.owner === undefined ? {} : { owner: parsePrincipal(options.owner) }),
       };
-      const delivery = await connected(invocation, async ({ messages }) => valueOf(await messages.send(message)));
+      const again = {
+        text: `Repeat the same command with --id ${shellWord(id)} --at ${at}: it is delivered once`,
+        details: { messageId: id, at },
+      };
+      const delivery = await connected(invocation, async ({ messages }) => valueOf(await messages.send(message), again));
       if (delivery.status === 'denied' || delivery.status === 'failed') {
         const { code, message: why } = delivery.error;
         throw new CommandFailure(delivery.status === 'denied' ? EXIT.refused : EXIT.unavailable, code, `not sent (${code}): ${why}`);

@@ -1,11 +1,32 @@
 import { type ScriptedCall, type SubmittedTurn, newTurn } from '@sharedos/client';
-import { type Address, type ExecutionResult, type Json, type JsonObj, TURN_STATES, TurnRequest, type TurnState } from '@sharedos/contracts';
+import {
+  type Address,
+  type ExecutionResult,
+  type Json,
+  type JsonObj,
+  TURN_STATES,
+  TurnRequest,
+  type TurnState,
+  timestampOf,
+} from '@sharedos/contracts';
 import { Command, Option } from 'commander';
-import { type Terminal, connected, invocationOf, parseJson, readJson, valueOf } from '../command-line.ts';
+import {
+  type Again,
+  type Invocation,
+  type Terminal,
+  commandText,
+  connected,
+  invocationOf,
+  parseJson,
+  readJson,
+  valueOf,
+} from '../command-line.ts';
+import { parseTimestamp } from '../duration.ts';
 import { CommandFailure, EXIT, usageFailure } from '../exit-code.ts';
 import { positiveInteger } from '../numbers.ts';
 import { parsePrincipal } from '../principal-name.ts';
 import { parsePath } from '../resource-name.ts';
+import { shellWord } from '../shell-word.ts';
 import { printable, table } from '../table.ts';
 
 interface SubmitCommandOptions {
@@ -16,6 +37,7 @@ interface SubmitCommandOptions {
   readonly owner?: string;
   readonly id?: string;
   readonly trace?: string;
+  readonly at?: string;
   readonly request?: string;
   readonly wait: boolean;
   readonly waitFor?: number;
@@ -36,8 +58,9 @@ export const turnCommand = (terminal: Terminal): Command => {
       (value: string, all: readonly string[] | undefined) => [...(all ?? []), value],
     )
     .option('--owner <kind:id>', 'whose resources are meant (default: your own)')
-    .option('--id <id>', 'its execution id; the same request under the same id runs once')
-    .option('--trace <id>', 'its trace id')
+    .option('--id <id>', 'its execution id (default: a new one)')
+    .option('--at <timestamp>', 'when it is asked, at most 7 days ago (default: now)', parseTimestamp)
+    .option('--trace <id>', 'its trace id (default: one that follows from --id and --at)')
     .option('--request <file>', 'the whole request as JSON in a file, or - for standard input')
     .option('--no-wait', 'only queue it')
     .addOption(new Option('--wait-for <ms>', 'how long to wait for the result').argParser(positiveInteger))
@@ -47,24 +70,38 @@ export const turnCommand = (terminal: Terminal): Command => {
 Examples:
   $ sharedos turn submit --agent scout --purpose "read notes" --call "files.read notes/plan.md"
   $ sharedos turn submit --agent scout --purpose "read notes" --call "files.list notes" --call 'files.search {"path":["notes"],"query":"milk"}'
-  $ sharedos turn submit --request turn.json --no-wait --json`,
+  $ sharedos turn submit --request turn.json --no-wait --json
+  $ sharedos turn submit --agent scout --purpose "read notes" --id turn-1 --at 2026-12-01T12:00:00Z --call "files.read notes/plan.md"
+
+What is the same: a request with the same --id and --at, from the same principal, with everything else unchanged, or the same file
+given with --request, runs once and is answered as it was the first time. The same --id with anything else is refused.
+
+It exits with 1 when the turn, or any call of its script, was refused or failed; the result is printed all the same.`,
     )
     .action(async (options: SubmitCommandOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
       const requestAs = await requestOf(terminal, options);
       await connected(invocation, async ({ turns, principal }) => {
         const request = requestAs(principal);
-        const submitted = valueOf(await turns.submit(request, options.waitFor === undefined ? {} : { resultTimeoutMs: options.waitFor }));
+        const submitted = valueOf(
+          await turns.submit(request, options.waitFor === undefined ? {} : { resultTimeoutMs: options.waitFor }),
+          perhapsQueued(invocation, request, options.request),
+        );
+        const { executionId } = submitted;
+        const { traceId } = request.message;
         if (!options.wait) {
           invocation.show(
-            { executionId: submitted.executionId, sequence: submitted.sequence },
-            `queued ${printable(submitted.executionId)} at place ${submitted.sequence}\n`,
+            { executionId, sequence: submitted.sequence, traceId },
+            `queued ${printable(executionId)} at place ${submitted.sequence}, trace ${printable(traceId)}\nits result: ${commandText(invocation, 'turn', 'show', executionId)}\n`,
           );
           return;
         }
-        const result = await resultOf(submitted);
-        invocation.show(result, resultText(result));
-        if (result.status !== 'succeeded') throw notSucceeded(result);
+        const result = await resultOf(invocation, submitted, traceId);
+        // People who read why a turn did not succeed need not read it twice.
+        if (result.status === 'succeeded' || invocation.options.json === true) invocation.show(result, resultText(result));
+        if (result.status !== 'succeeded') throw notSucceeded(result, request.agent.agentId);
+        const refusedCalls = (scriptedCalls(result.output) ?? []).filter(({ status }) => status !== 'succeeded');
+        if (refusedCalls.length > 0) throw callsNotSucceeded(result, refusedCalls);
       });
     });
 
@@ -81,8 +118,17 @@ Examples:
         ...(options.limit === undefined ? {} : { limit: options.limit }),
       };
       const turns = await connected(invocation, async (sharedos) => valueOf(await sharedos.turns.list(query)));
-      const rows = turns.map((turn) => [turn.executionId, turn.state, turn.code, turn.agent?.agentId, turn.at]);
-      invocation.show({ turns }, rows.length === 0 ? 'no turns\n' : table(['TURN', 'STATE', 'CODE', 'AGENT', 'AT'], rows));
+      // Only of a turn that waits or runs is it known who runs it, without reading each.
+      const anyAgent = turns.some(({ agent }) => agent !== undefined);
+      const rows = turns.map(({ executionId, state, code, agent, at }) => [
+        executionId,
+        state,
+        code,
+        ...(anyAgent ? [agent?.agentId] : []),
+        at,
+      ]);
+      const header = ['TURN', 'STATE', 'CODE', ...(anyAgent ? ['AGENT'] : []), 'AT'];
+      invocation.show({ turns }, rows.length === 0 ? 'no turns\n' : table(header, rows));
     });
 
   command
@@ -94,7 +140,8 @@ Examples:
       const invocation = invocationOf(terminal, self);
       const found = await connected(invocation, async ({ turns }) => valueOf(await turns.get(executionId)));
       const { summary, result } = found;
-      const text = result === undefined ? `${printable(summary.executionId)} is ${summary.state}\n` : resultText(result);
+      const trace = summary.traceId === undefined ? '' : `, trace ${printable(summary.traceId)}`;
+      const text = result === undefined ? `${printable(summary.executionId)} is ${summary.state}${trace}\n` : resultText(result);
       invocation.show(found, text);
     });
 
@@ -130,7 +177,9 @@ const requestOf = async (terminal: Terminal, options: SubmitCommandOptions): Pro
     }
     return () => parsed.data;
   }
-  const { agent, purpose, call = [] } = options;
+  const { agent: named, purpose, call = [] } = options;
+  // Everywhere else an agent is written with its kind, so it may be here too.
+  const agent = named?.startsWith('agent:') ? named.slice('agent:'.length) : named;
   if (agent === undefined || purpose === undefined) throw usageFailure('a turn needs --agent and --purpose, or --request with a file');
   const stated = {
     agent,
@@ -140,27 +189,50 @@ const requestOf = async (terminal: Terminal, options: SubmitCommandOptions): Pro
     ...(options.owner === undefined ? {} : { owner: parsePrincipal(options.owner) }),
     ...(options.id === undefined ? {} : { executionId: options.id }),
     ...(options.trace === undefined ? {} : { traceId: options.trace }),
+    at: options.at ?? timestampOf(Date.now()),
   };
   return (from) => newTurn({ from, ...stated });
 };
 
-const resultOf = async (submitted: SubmittedTurn): Promise<ExecutionResult> => valueOf(await submitted.result).result;
+/** Nobody knows whether the queue took it: whoever asked can look, or make exactly the same request again. */
+const perhapsQueued = (invocation: Invocation, { executionId, requestedAt }: TurnRequest, file: string | undefined): Again => {
+  const look = `The turn may be queued: see "${commandText(invocation, 'turn', 'show', executionId)}"`;
+  const repeat =
+    file === undefined
+      ? `this command with --id ${shellWord(printable(executionId))} --at ${requestedAt} is the same request, which runs once`
+      : 'the same file again is the same request, which runs once';
+  return { text: `${look}; ${repeat}`, details: { executionId, requestedAt } };
+};
 
-const notSucceeded = (result: ExecutionResult): CommandFailure => {
+const resultOf = async (invocation: Invocation, { executionId, result }: SubmittedTurn, traceId: string): Promise<ExecutionResult> => {
+  const again = { text: `Its result: "${commandText(invocation, 'turn', 'show', executionId)}"`, details: { executionId, traceId } };
+  return valueOf(await result, again).result;
+};
+
+const callsNotSucceeded = ({ traceId }: ExecutionResult, calls: readonly AnsweredCall[]): CommandFailure => {
+  const said = calls.map(({ tool, status, code = status }) => `${printable(tool)} (${printable(code)})`).join(', ');
+  return new CommandFailure(
+    EXIT.refused,
+    'call_not_succeeded',
+    `refused or failed: ${said}. See "sharedos records query --trace ${shellWord(printable(traceId))}"`,
+  );
+};
+
+const notSucceeded = (result: ExecutionResult, agentId: string): CommandFailure => {
   const { code, message } =
     'error' in result && result.error !== undefined ? result.error : { code: result.status, message: `The turn was ${result.status}.` };
   const next =
     result.status === 'denied' && code === 'no_matching_grant'
-      ? 'The agent may not be run for you: "sharedos grant issue --to agent:<id> --resource sharedos.execution:agent/<id> --action invoke --exact"'
-      : `See "sharedos records query --operation ${printable(result.executionId)}"`;
-  return new CommandFailure(EXIT.refused, code, `the turn was ${result.status} (${code}): ${message} ${next}`);
+      ? `To let the agent be run for you: sharedos grant issue --to ${shellWord(printable(`agent:${agentId}`))} --resource ${shellWord(printable(`sharedos.execution:agent/${agentId}`))} --action invoke --exact`
+      : `See "sharedos records query --trace ${shellWord(printable(result.traceId))}"`;
+  return new CommandFailure(EXIT.refused, code, `${printable(result.executionId)} was ${result.status} (${code}): ${message} ${next}`);
 };
 
 const OUTPUT_SHOWN = 2_000;
 
 export const resultText = (result: ExecutionResult): string => {
   const code = 'error' in result && result.error !== undefined ? ` (${result.error.code})` : '';
-  const head = `${printable(result.executionId)} ${result.status}${code}\n`;
+  const head = `${printable(result.executionId)} ${result.status}${code}, trace ${printable(result.traceId)}\n`;
   if (result.status !== 'succeeded') return head;
   const calls = scriptedCalls(result.output);
   if (calls === undefined) return `${head}${shown(result.output)}\n`;

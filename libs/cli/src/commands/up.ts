@@ -1,10 +1,11 @@
 import { join, resolve } from 'node:path';
+import { setInterval } from 'node:timers/promises';
 import { type Address, type GrantTerms, addressPath, namespaceSubject, principalSubject } from '@sharedos/contracts';
-import type { LocalStack, ServiceProcess } from '@sharedos/testing';
+import type { LocalStack, ServerHandle, ServiceProcess } from '@sharedos/testing';
 import { ServersMissing } from '@sharedos/testing';
 import { Command, Option } from 'commander';
 import { type Terminal, invocationOf, untilStopped, valueOf } from '../command-line.ts';
-import { type Context, removeContext, writeContext } from '../context-file.ts';
+import { type Context, refuseStanding, removeContext, writeContext } from '../context-file.ts';
 import { ALICE, AUDITOR, DEMO_NAMESPACE, SCOUT, demoPrincipals, filesFolder, writeSampleFiles } from '../demo-world.ts';
 import { CommandFailure, EXIT } from '../exit-code.ts';
 import { positiveInteger } from '../numbers.ts';
@@ -34,13 +35,23 @@ export const upCommand = (terminal: Terminal): Command =>
     .action(async (options: UpOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
       const file = resolve(terminal.cwd, invocation.options.context ?? join('.sharedos', 'context.json'));
+      await refuseStanding(file);
       await survivingSignals(async () => {
         // Listening from the start: Ctrl-C while things start must leave nothing behind either.
-        const stopped = untilStopped(terminal);
+        let isReady = false;
+        let isStopping = false;
+        const stopped = untilStopped(terminal).then(() => {
+          isStopping = true;
+          if (!isReady) terminal.err('stopping as soon as what is starting now can be stopped …\n');
+        });
         const stack = await started(terminal, options);
+        let madeFolders: readonly string[] = [];
+        const watch = new AbortController();
         try {
+          if (isStopping) return;
           const context = await contextOfStack(stack, options);
-          await writeContext(file, context);
+          madeFolders = await writeContext(file, context);
+          isReady = true;
           invocation.show(
             {
               ready: true,
@@ -51,12 +62,17 @@ export const upCommand = (terminal: Terminal): Command =>
             },
             welcome(stack, options.namespace, file),
           );
-          const ended = await Promise.race([stopped.then(() => undefined), firstToEnd(stack.services())]);
+          const ended = await Promise.race([
+            stopped.then(() => undefined),
+            firstToEnd(stack.services()),
+            serverToEnd({ 'nats-server': stack.nats, 'redis-server': stack.redis }, watch.signal),
+          ]);
           if (ended !== undefined)
             throw new CommandFailure(EXIT.unavailable, 'service_ended', `${ended.name} ended by itself:\n${ended.output()}`);
         } finally {
+          watch.abort();
           terminal.err('stopping …\n');
-          await removeContext(file);
+          await removeContext(file, madeFolders);
           await stack.stop();
           terminal.err('stopped\n');
         }
@@ -140,7 +156,26 @@ const contextOfStack = async (stack: LocalStack, options: UpOptions): Promise<Co
   };
 };
 
-const firstToEnd = (services: readonly ServiceProcess[]): Promise<ServiceProcess> =>
+interface Ended {
+  readonly name: string;
+  output(): string;
+}
+
+const SERVERS_LOOKED_AT_MS = 250;
+
+/** The server that has ended; none of it comes back by itself, and nothing works without it. */
+const serverToEnd = async (
+  servers: Readonly<Record<string, Pick<ServerHandle, 'running' | 'output'>>>,
+  signal: AbortSignal,
+): Promise<Ended | undefined> => {
+  for await (const _ of setInterval(SERVERS_LOOKED_AT_MS, undefined, { signal })) {
+    const ended = Object.entries(servers).find(([, server]) => !server.running());
+    if (ended !== undefined) return { name: ended[0], output: () => ended[1].output() };
+  }
+  return undefined;
+};
+
+const firstToEnd = (services: readonly ServiceProcess[]): Promise<Ended> =>
   Promise.race(services.map((service) => service.exited.then(() => service)));
 
 /** Whoever presses Ctrl-C twice must not leave half of it running: signals are heard, and end nothing by themselves. */
