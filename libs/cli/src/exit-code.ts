@@ -27,4 +27,8 @@ export class CommandFailure extends Error {
   }
 }
 
+/** Code and text of a refusal, once each: many a text ends with its code. */
+export const saying = ({ code, message }: { readonly code: string; readonly message: string }): string =>
+  message.includes(code) ? `(${code}).` : `(${code}): ${message}`;
+
 export const usageFailure = (message: string): CommandFailure => new CommandFailure(EXIT.usage, 'usage', message);

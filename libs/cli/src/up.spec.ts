@@ -36,6 +36,13 @@ const descendants = async (pid: number): Promise<readonly number[]> => {
     .map(Number);
   return [...direct, ...(await Promise.all(direct.map(descendants))).flat()];
 };
+const serverOf = async (pid: number, name: string): Promise<number> => {
+  for (const child of await descendants(pid)) {
+    const command = await readFile(`/proc/${child}/comm`, 'utf8').catch(() => '');
+    if (command.trim() === name) return child;
+  }
+  throw new Error(`no ${name} below ${pid}`);
+};
 const alive = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
@@ -45,8 +52,7 @@ const alive = (pid: number): boolean => {
   }
 };
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'sharedos-up-'));
+const start = async (): Promise<void> => {
   up = spawn(process.execPath, [bin, 'up', '--json'], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
   let out = '';
   up.stdout?.setEncoding('utf8').on('data', (chunk: string) => (out += chunk));
@@ -60,6 +66,11 @@ beforeAll(async () => {
     60_000,
   );
   ready = JSON.parse(out) as typeof ready;
+};
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sharedos-up-'));
+  await start();
 }, 90_000);
 afterAll(async () => {
   up?.kill('SIGKILL');
@@ -177,8 +188,11 @@ describe('sharedos', () => {
     });
 
     it('is a message with the same id and the same time', async () => {
+      const inbox = ['--resource', 'sharedos.messaging:human/bob', '--exact', '--action', 'send', '--id', 'write-to-bob'];
+      expect((await sharedos('grant', 'issue', '--to', 'human:alice', ...inbox)).code).toBe(0);
       const message = ['message', 'send', 'hello', '--to', 'human:bob', '--purpose', 'greet', '--id', 'hello-1', '--json'];
       const [first, second] = (await lines(...message, '--at', new Date().toISOString())()).map(json);
+      expect(first).toMatchObject({ status: 'accepted', messageId: 'hello-1' });
       expect(second).toEqual(first);
     });
 
@@ -278,4 +292,23 @@ describe('sharedos', () => {
     await waitFor('the children are gone', () => !children.some(alive), 5_000);
     expect(await readdir(folder)).toEqual([]);
   }, 40_000);
+
+  it('says to whoever follows the audit that nothing can be heard, and stops itself, when a server of its own dies', async () => {
+    await start();
+    const tail = spawn(process.execPath, [bin, 'audit', 'tail'], { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+    let tailSaid = '';
+    tail.stderr.setEncoding('utf8').on('data', (chunk: string) => (tailSaid += chunk));
+    try {
+      await waitFor('the tail watches', () => tailSaid.includes('watching as'), 15_000);
+      const nats = await serverOf(up.pid as number, 'nats-server');
+      const ended = new Promise<number | null>((resolve) => up.once('close', resolve));
+      process.kill(nats, 'SIGKILL');
+      expect(await ended).toBe(3);
+      expect(said).toContain('nats-server ended by itself');
+      expect(await readdir(folder)).toEqual([]);
+      await waitFor('the tail says so', () => tailSaid.includes('the connection is lost'), 15_000);
+    } finally {
+      tail.kill('SIGKILL');
+    }
+  }, 60_000);
 });

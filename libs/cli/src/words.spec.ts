@@ -1,11 +1,13 @@
 import { newTurn } from '@sharedos/client';
 import { unavailable } from '@sharedos/contracts';
+import { FILES_PLANE } from '@sharedos/tools';
 import { describe, expect, it } from 'vitest';
 import { auditLine } from './audit-line.ts';
 import { type Again, valueOf } from './command-line.ts';
 import { parseCall } from './commands/turn.ts';
 import { parseDuration, parseWhen } from './duration.ts';
-import { CommandFailure, EXIT } from './exit-code.ts';
+import { CommandFailure, EXIT, saying } from './exit-code.ts';
+import { FILES_ACTIONS, actionHint, toolHint } from './known-tools.ts';
 import { parsePrincipal, principalName } from './principal-name.ts';
 import { parsePath, parseResource, resourceName } from './resource-name.ts';
 import { shellWord } from './shell-word.ts';
@@ -75,6 +77,23 @@ describe('a call on the command line', () => {
     ['files.search {"path":[],"query":"milk"}', { tool: 'files.search', arguments: { path: [], query: 'milk' } }],
   ])('%s is read', (text, call) => expect(parseCall(text)).toEqual(call));
   it.each(['', '  ', 'files.search {"path":', 'files.read ../x'])('"%s" is refused as wrong usage', (text) => usage(() => parseCall(text)));
+});
+
+describe('a name that no tool has', () => {
+  it('is judged by the tools there are', () => expect(FILES_ACTIONS).toEqual(Object.values(FILES_PLANE.rows).map(({ action }) => action)));
+  it('gets a hint with those there are', () => {
+    expect(toolHint('files.reed')).toEqual([expect.stringMatching(/"files\.reed" .*files\.read/) as string]);
+    expect(actionHint('files', ['read', 'write'])).toEqual([expect.stringMatching(/"write" .*append/) as string]);
+  });
+  it('is no matter when a tool has it, or for a resource we know nothing of', () =>
+    expect([toolHint('files.read'), actionHint('files', ['read', '*']), actionHint('mail', ['write'])]).toEqual([[], [], []]));
+});
+
+describe('why something was refused', () => {
+  it('names its code once', () => {
+    expect(saying({ code: 'no_matching_grant', message: 'The turn was refused: no_matching_grant.' })).toBe('(no_matching_grant).');
+    expect(saying({ code: 'invalid_script', message: 'The state is not a script.' })).toBe('(invalid_script): The state is not a script.');
+  });
 });
 
 describe('what is printed', () => {

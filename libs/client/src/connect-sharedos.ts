@@ -40,6 +40,8 @@ export interface SharedOS {
   };
   /** Whether the broker is reached now; a lost connection comes back by itself. */
   connected(): boolean;
+  /** Calls `watcher` whenever the connection is lost or back. @returns A function that ends it. */
+  watchConnection(watcher: (connected: boolean) => void): () => void;
   /** Ends every wait and the connection. May be called again. */
   close(): Promise<void>;
 }
@@ -72,6 +74,7 @@ export const connectSharedOS = async (options: ConnectOptions): Promise<SharedOS
     records: recordQueries(session),
     audit: { tail: (tail) => tailAudit(session, tail) },
     connected: () => bus.connected,
+    watchConnection: (watcher) => bus.watch(watcher),
     close: async () => {
       await turns.close();
       await bus.close();

@@ -1,7 +1,37 @@
+import type { SharedOS } from '@sharedos/client';
 import { Command, Option } from 'commander';
 import { auditLine } from '../audit-line.ts';
 import { type Terminal, connected, invocationOf, untilStopped, valueOf } from '../command-line.ts';
+import { CommandFailure, EXIT } from '../exit-code.ts';
 import { positiveInteger } from '../numbers.ts';
+
+const LOST_MAX_MS = 15_000;
+
+/** Says when nothing can be heard, and rejects when that stays so: whoever watches must not take silence for nothing to see. */
+const connectionLoss = (sharedos: SharedOS, terminal: Terminal): { readonly lost: Promise<never>; stop(): void } => {
+  const { promise: lost, reject } = Promise.withResolvers<never>();
+  let deadline: NodeJS.Timeout | undefined;
+  const unwatch = sharedos.watchConnection((connected) => {
+    clearTimeout(deadline);
+    if (connected) {
+      terminal.err('the connection is back; what was recorded meanwhile is in "sharedos records query"\n');
+      return;
+    }
+    terminal.err(`the connection is lost: waiting ${LOST_MAX_MS / 1_000} s for it to come back\n`);
+    deadline = setTimeout(
+      () =>
+        reject(new CommandFailure(EXIT.unavailable, 'not_connected', 'the connection did not come back. Is "sharedos up" still running?')),
+      LOST_MAX_MS,
+    );
+  });
+  return {
+    lost,
+    stop: () => {
+      clearTimeout(deadline);
+      unwatch();
+    },
+  };
+};
 
 export const auditCommand = (terminal: Terminal): Command => {
   const command = new Command('audit').description('Watch what is decided.');
@@ -15,11 +45,11 @@ export const auditCommand = (terminal: Terminal): Command => {
       const json = invocation.options.json === true;
       await connected(
         invocation,
-        async ({ audit }, name) => {
+        async (sharedos, name) => {
           const { promise: enough, resolve } = Promise.withResolvers<void>();
           let seen = 0;
           const tail = valueOf(
-            await audit.tail({
+            await sharedos.audit.tail({
               onRecord: (event, sequence) => {
                 if (options.count !== undefined && seen >= options.count) return;
                 seen += 1;
@@ -36,7 +66,12 @@ export const auditCommand = (terminal: Terminal): Command => {
             }),
           );
           if (!json) terminal.err(`watching as ${name}, Ctrl-C ends it\n`);
-          await Promise.race([enough, untilStopped(terminal)]);
+          const loss = connectionLoss(sharedos, terminal);
+          try {
+            await Promise.race([enough, untilStopped(terminal), loss.lost]);
+          } finally {
+            loss.stop();
+          }
           await tail.stop();
         },
         (context) => context.auditor ?? context.defaultPrincipal,

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { type Again, type Invocation, type Terminal, connected, invocationOf, readJson, valueOf } from '../command-line.ts';
 import { parseWhen } from '../duration.ts';
 import { usageFailure } from '../exit-code.ts';
+import { actionHint } from '../known-tools.ts';
 import { naturalNumber, positiveInteger } from '../numbers.ts';
 import { parsePrincipal, principalName } from '../principal-name.ts';
 import { parseResource, resourceName } from '../resource-name.ts';
@@ -42,6 +43,7 @@ it was the first time. Without --id the id of the grant follows from the command
     )
     .action(async (options: TermOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
+      hintAt(terminal, options);
       const { commandId = randomUUID() } = options;
       const termsFrom = await termsOf(terminal, options, commandId);
       const { grant, revision } = await connected(invocation, async ({ grants, principal }) =>
@@ -67,6 +69,7 @@ it was the first time. Without --id the id of the grant follows from the command
     )
     .action(async (parent: string, options: TermOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
+      hintAt(terminal, options);
       const { commandId = randomUUID() } = options;
       const termsFrom = await termsOf(terminal, options, commandId);
       const { grant, revision } = await connected(invocation, async ({ grants, principal }) =>
@@ -142,6 +145,11 @@ const stateOf = ({ revokedAt, constraints: { expiresAt, notBefore } }: Capabilit
 const warnOfExpiry = ({ terminal }: Invocation, grant: CapabilityGrant): void => {
   if (stateOf(grant, Date.now()) === 'expired')
     terminal.err(`note: ${printable(grant.id)} expired at ${grant.constraints.expiresAt ?? ''} already, so it permits nothing\n`);
+};
+
+const hintAt = (terminal: Terminal, { resource, action = [] }: TermOptions): void => {
+  const hint = resource === undefined ? [] : actionHint(parseResource(resource).namespace, action);
+  for (const line of hint) terminal.err(`note: ${printable(line)}\n`);
 };
 
 const withTerms = (command: Command): Command =>

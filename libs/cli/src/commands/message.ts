@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
 import { type Terminal, connected, invocationOf, parseJson, valueOf } from '../command-line.ts';
 import { parseTimestamp } from '../duration.ts';
-import { CommandFailure, EXIT } from '../exit-code.ts';
+import { CommandFailure, EXIT, saying } from '../exit-code.ts';
 import { naturalNumber, positiveInteger } from '../numbers.ts';
 import { parsePrincipal, principalName } from '../principal-name.ts';
 import { shellWord } from '../shell-word.ts';
@@ -58,8 +58,9 @@ export const messageCommand = (terminal: Terminal): Command => {
       };
       const delivery = await connected(invocation, async ({ messages }) => valueOf(await messages.send(message), again));
       if (delivery.status === 'denied' || delivery.status === 'failed') {
-        const { code, message: why } = delivery.error;
-        throw new CommandFailure(delivery.status === 'denied' ? EXIT.refused : EXIT.unavailable, code, `not sent (${code}): ${why}`);
+        const { code } = delivery.error;
+        const exitCode = delivery.status === 'denied' ? EXIT.refused : EXIT.unavailable;
+        throw new CommandFailure(exitCode, code, `${printable(id)} was not sent ${saying(delivery.error)}`);
       }
       invocation.show(delivery, `${delivery.status} ${printable(delivery.messageId)}\n`);
     });

@@ -16,13 +16,15 @@ interface QueryOptions {
   readonly after?: number;
 }
 
+const HEADER = ' PLACE  TIME (UTC)     RECORD\n';
+
 export const recordsCommand = (terminal: Terminal): Command => {
   const command = new Command('records').description('Ask the audit records.');
   command
     .command('query')
     .description('Records in the order they were made. It needs a grant to read the audit.')
-    .option('--trace <id>', 'of one trace')
-    .option('--operation <id>', 'of one turn, call or message')
+    .option('--trace <id>', 'of one trace: everything about a turn, whose "turn submit" and "turn show" print it')
+    .option('--operation <id>', 'of one operation: a single call or message, or the end of a turn; for all of a turn see --trace')
     .option('--turn <id>', 'of one turn, by the id that its records carry')
     .addOption(new Option('--type <type>', 'of one kind').choices(AuditType.options))
     .addOption(new Option('--outcome <outcome>', 'that came out so').choices(AuditOutcome.options))
@@ -49,7 +51,7 @@ export const recordsCommand = (terminal: Terminal): Command => {
       );
       const lines = found.records.map(({ sequence, event }) => `${String(sequence).padStart(6)}  ${auditLine(event)}\n`);
       const more = found.next === undefined ? '' : `more: --after ${found.next}\n`;
-      invocation.show(found, found.records.length === 0 ? 'no records\n' : `${lines.join('')}${more}`);
+      invocation.show(found, found.records.length === 0 ? 'no records\n' : `${HEADER}${lines.join('')}${more}`);
     });
   return command;
 };

@@ -22,10 +22,11 @@ import {
   valueOf,
 } from '../command-line.ts';
 import { parseTimestamp } from '../duration.ts';
-import { CommandFailure, EXIT, usageFailure } from '../exit-code.ts';
+import { CommandFailure, EXIT, saying, usageFailure } from '../exit-code.ts';
 import { positiveInteger } from '../numbers.ts';
 import { parsePrincipal } from '../principal-name.ts';
 import { parsePath } from '../resource-name.ts';
+import { toolHint } from '../known-tools.ts';
 import { shellWord } from '../shell-word.ts';
 import { printable, table } from '../table.ts';
 
@@ -81,6 +82,7 @@ It exits with 1 when the turn, or any call of its script, was refused or failed;
     .action(async (options: SubmitCommandOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
       const requestAs = await requestOf(terminal, options);
+      for (const hint of (options.call ?? []).flatMap((call) => toolHint(parseCall(call).tool))) terminal.err(`note: ${printable(hint)}\n`);
       await connected(invocation, async ({ turns, principal }) => {
         const request = requestAs(principal);
         const submitted = valueOf(
@@ -219,13 +221,16 @@ const callsNotSucceeded = ({ traceId }: ExecutionResult, calls: readonly Answere
 };
 
 const notSucceeded = (result: ExecutionResult, agentId: string): CommandFailure => {
-  const { code, message } =
-    'error' in result && result.error !== undefined ? result.error : { code: result.status, message: `The turn was ${result.status}.` };
+  const error =
+    'error' in result && result.error !== undefined
+      ? result.error
+      : { code: result.status, message: `The turn ended as ${result.status}.` };
+  const { code } = error;
   const next =
     result.status === 'denied' && code === 'no_matching_grant'
       ? `To let the agent be run for you: sharedos grant issue --to ${shellWord(printable(`agent:${agentId}`))} --resource ${shellWord(printable(`sharedos.execution:agent/${agentId}`))} --action invoke --exact`
       : `See "sharedos records query --trace ${shellWord(printable(result.traceId))}"`;
-  return new CommandFailure(EXIT.refused, code, `${printable(result.executionId)} was ${result.status} (${code}): ${message} ${next}`);
+  return new CommandFailure(EXIT.refused, code, printable(`${result.executionId} ended as ${result.status} ${saying(error)} ${next}`));
 };
 
 const OUTPUT_SHOWN = 2_000;
