@@ -202,10 +202,10 @@ In another terminal, here:
 
   npx sharedos audit tail
   npx sharedos turn submit --agent scout --purpose "read notes" --call "files.read notes/plan.md"     # refused: nobody has granted it
-  npx sharedos grant issue --to agent:scout --resource files:notes --action read --id notes-for-scout
+  npx sharedos grant issue --to agent:scout --resource files:notes --action read --purpose "read notes" --expires 1h --id scout-reads-notes
   npx sharedos turn submit --agent scout --purpose "read notes" --call "files.read notes/plan.md"
   npx sharedos turn submit --agent scout --purpose "read notes" --call "files.read private/diary.md"  # still refused
-  npx sharedos grant revoke notes-for-scout
+  npx sharedos grant revoke scout-reads-notes
   npx sharedos records query --outcome denied
 
 The same with the plain nats command line:
