@@ -13,7 +13,16 @@ import { printable } from './table.ts';
  * It exits with 0 only if each call was allowed or refused as expected, and leaves nothing behind.
  */
 
-const json = process.argv.includes('--json');
+const USAGE = `usage: npm run demo [-- --json]
+
+  --json   progress on standard error, and on standard output one JSON document of what was allowed, refused and recorded
+           (npm itself prints there too, unless it is told --silent)
+  --help   this text
+
+It exits with 0 only if each call was allowed or refused as expected.
+`;
+const flags = process.argv.slice(2);
+const json = flags.includes('--json');
 /** With `--json` people still see progress, on standard error, and standard output holds the one line alone. */
 const say = (line = ''): void => void (json ? process.stderr : process.stdout).write(`${line}\n`);
 
@@ -265,10 +274,22 @@ const until = async (condition: () => boolean): Promise<void> => {
   }
 };
 
-process.exitCode = await demo().then(
-  (asExpected) => (asExpected ? 0 : 1),
-  (error: unknown) => {
+const run = async (): Promise<number> => {
+  if (flags.includes('--help') || flags.includes('-h')) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  const unknown = flags.find((flag) => flag !== '--json');
+  if (unknown !== undefined) {
+    process.stderr.write(`"${printable(unknown)}" is no option of the demo\n${USAGE}`);
+    return 2;
+  }
+  try {
+    return (await demo()) ? 0 : 1;
+  } catch (error) {
     process.stderr.write(`The demo failed: ${error instanceof Error ? error.message : String(error)}\n`);
     return 1;
-  },
-);
+  }
+};
+
+process.exitCode = await run();

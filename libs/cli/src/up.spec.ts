@@ -276,6 +276,15 @@ describe('sharedos', () => {
     expect(json(await sharedos(...args, '--json'))).toMatchObject({ error: { code: expect.any(String) as string } });
   });
 
+  it('ends quietly when nobody reads what it prints', async () => {
+    const child = spawn(process.execPath, [bin, '--help'], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+    let err = '';
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (err += chunk));
+    child.stdout.destroy();
+    const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+    expect([code, err]).toEqual([0, '']);
+  });
+
   it('prints variables for the plain nats command line', async () => {
     const { out } = await sharedos('env', '--as', 'human:bob');
     expect(out).toMatch(

@@ -74,7 +74,7 @@ export interface IssueFrame {
  * unowned would follow whichever owner a later context names.
  *
  * @returns `identity_mismatch` when the terms name another issuer, or the resource of another owner.
- * @see design.md §4, rule 9
+ * @see docs/adr/0002-identity-is-the-subject.md
  */
 export const composeRootGrant = (
   terms: GrantTerms,
