@@ -8,7 +8,8 @@ export interface Refused {
 
 /**
  * Why a call did not do what was asked. `unavailable` means that nobody could find out: what was sent may have been carried out, so
- * send the same thing again under the same id.
+ * look what became of it, or send the very same request again. The same id is not enough for a turn or a message: keep the request
+ * that was made, its times and all. For a command on grants the same `commandId` and grant id are.
  */
 export type ClientError = Refused | Unavailable;
 

@@ -65,7 +65,8 @@ Only a grant with a delegation depth (--depth) and without a bound on uses can b
 resources stay those of its owner.
 
 What is the same: a command with the same --command-id, from the same principal, for the same grant, counts once, and is answered as
-it was the first time. Without --id the id of the grant follows from the command id. Without --command-id every run is a new command.`,
+it was the first time, unless the parent was revoked meanwhile. Without --id the id of the grant follows from the command id. Without
+--command-id every run is a new command.`,
     )
     .action(async (parent: string, options: TermOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
