@@ -18,3 +18,4 @@ export * from './authority-client.ts';
 export * from './service-process.ts';
 export * from './store-audit.ts';
 export * from './latest-headers.ts';
+export * from './report-distrust.ts';

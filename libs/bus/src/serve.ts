@@ -4,7 +4,6 @@ import {
   PAYLOAD_BYTES_MAX,
   type ParsedSubject,
   type PrincipalRequestVerb,
-  type ProtocolError,
   REQUEST_BYTES_MAX,
   type Reply,
   SCHEMA_HEADER,
@@ -16,6 +15,7 @@ import {
   decodeOwnBody,
   encodeToken,
   parseSubject,
+  refused,
 } from '@sharedos/contracts';
 import type { Msg, ServiceMsg } from 'nats';
 import { type Bus, busMessage } from './bus.ts';
@@ -257,7 +257,5 @@ class RouteServer {
     return refused('internal_error', 'the service could not complete the request');
   }
 }
-
-const refused = (code: ProtocolError['code'], message: string): Reply<never> => ({ ok: false, error: { code, message, retryable: false } });
 
 const replyOf = (message: ServiceMsg | Msg): string | undefined => message.reply || undefined;

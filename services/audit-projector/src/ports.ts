@@ -16,5 +16,3 @@ export interface Ports {
   readonly ids: () => string;
   readonly onParked: (what: string) => void;
 }
-
-export const refused = (code: string, message: string, retryable = false) => ({ ok: false, error: { code, message, retryable } }) as const;

@@ -7,10 +7,11 @@ import {
   type Reply,
   sameAddress,
   timestampOf,
+  refused,
 } from '@sharedos/contracts';
 import { adminRefused, invariant } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
-import { type Ports, refused } from './ports.ts';
+import type { Ports } from './ports.ts';
 
 const PAGE = 100;
 const VALID_FOR_MS = 30_000;

@@ -11,11 +11,12 @@ import {
   addressKey,
   canonicalJson,
   hashOf,
+  refused,
 } from '@sharedos/contracts';
 import { eventIdOf } from '@sharedos/event-store';
 import { type AdminAct, adminChanged, adminRefused, invariant } from '@sharedos/kernel';
 import { ATTRIBUTE, SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
-import { type Ports, refused } from './ports.ts';
+import type { Ports } from './ports.ts';
 
 /** One command on the management plane, from the principal that the broker let publish it. */
 export interface AdminCommand {

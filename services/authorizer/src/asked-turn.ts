@@ -1,5 +1,5 @@
-import { type AccessContext, type Instant, type Result, instantOf, ok } from '@sharedos/contracts';
-import { type Ports, refused } from './ports.ts';
+import { type AccessContext, type Instant, type Result, instantOf, ok, refused } from '@sharedos/contracts';
+import type { Ports } from './ports.ts';
 import type { TurnAuthorities, TurnAuthority } from './turn-authorities.ts';
 
 /** The open turn that a question is about, and the instant at which the question is decided. */

@@ -6,10 +6,11 @@ import {
   instantOf,
   revisionOf,
   timestampOf,
+  refused,
 } from '@sharedos/contracts';
 import { authorityResolved } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
-import { type Ports, refused } from './ports.ts';
+import type { Ports } from './ports.ts';
 import type { TurnAuthorities } from './turn-authorities.ts';
 import { contextHash } from './turn-token.ts';
 

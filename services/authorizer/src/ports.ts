@@ -20,6 +20,3 @@ export interface Ports {
     readonly turnGraceMs: number;
   };
 }
-
-/** A refusal of the authorizer. Callers learn the code; the text is for people and carries nothing of anybody's data. */
-export const refused = (code: string, message: string, retryable = false) => ({ ok: false, error: { code, message, retryable } }) as const;

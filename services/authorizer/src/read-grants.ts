@@ -7,9 +7,10 @@ import {
   type Revision,
   revisionOf,
   sameAddress,
+  refused,
 } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
-import { type Ports, refused } from './ports.ts';
+import type { Ports } from './ports.ts';
 
 const PAGE = 100;
 

@@ -1,7 +1,7 @@
 import { type Delivery, deleteMessage, messageAt } from '@sharedos/bus';
-import { type MessageAck, type Reply, principalSubject } from '@sharedos/contracts';
+import { type MessageAck, type Reply, principalSubject, refused } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
-import { type Ports, refused } from './ports.ts';
+import type { Ports } from './ports.ts';
 
 const ANSWER_MS = 4_000;
 

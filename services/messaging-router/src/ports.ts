@@ -15,5 +15,3 @@ export interface Ports {
   readonly ids: () => string;
   readonly instance: string;
 }
-
-export const refused = (code: string, message: string, retryable = false) => ({ ok: false, error: { code, message, retryable } }) as const;

@@ -7,9 +7,10 @@ import {
   type Reply,
   decodeBody,
   principalSubject,
+  refused,
 } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
-import { type Ports, refused } from './ports.ts';
+import type { Ports } from './ports.ts';
 
 const PAGE = 50;
 const READ_MS = 4_000;

@@ -1,4 +1,4 @@
-import type { Delivery } from '@sharedos/bus';
+import { type Delivery, reportDistrust } from '@sharedos/bus';
 import {
   type AccessContext,
   type Address,
@@ -12,15 +12,13 @@ import {
   PROTOCOL_VERSION,
   type Reply,
   type UseTaken,
-  UsageDistrust,
-  UsageDistrustReply,
   addressId,
   addressPath,
   hashOf,
-  namespaceSubject,
   principalSubject,
   sameAddress,
   timestampOf,
+  refused,
 } from '@sharedos/contracts';
 import {
   type AuditMark,
@@ -34,12 +32,11 @@ import {
 } from '@sharedos/kernel';
 import type { LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
 import { ATTRIBUTE, SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
-import { type Ports, refused } from './ports.ts';
+import type { Ports } from './ports.ts';
 
 /** A send is one operation and soon over; its token need not outlive it by more. */
 const VALID_FOR_MS = 30_000;
 const DELIVER_MS = 5_000;
-const DISTRUST_MS = 2_000;
 /** An operation this old has lost its router. Whether its message was delivered is then unknown, and stays so. */
 const ABANDONED_AFTER_MS = 60_000;
 
@@ -230,11 +227,7 @@ const answerAgain = async (ports: Ports, send: Send, fingerprint: string, histor
 const spend = async ({ ledger, bus, clock }: Ports, { namespaceId }: AccessContext, use: UseTaken, operation: string): Promise<boolean> => {
   const { grantId, ordinal, epoch } = use;
   const claimed = await ledger.claimUse(namespaceId, { at: timestampOf(clock()), grantId, ordinal, operation });
-  if (!claimed.ok && claimed.error.kind === 'taken') {
-    await bus.request(namespaceSubject('usage.distrust', namespaceId), UsageDistrust, { epoch }, UsageDistrustReply, {
-      timeoutMs: DISTRUST_MS,
-    });
-  }
+  if (!claimed.ok && claimed.error.kind === 'taken') await reportDistrust(bus, namespaceId, epoch);
   return claimed.ok;
 };
 

@@ -1,9 +1,17 @@
 import type { Delivery } from '@sharedos/bus';
-import { ExecutionControl, ExecutionControlReply, type Reply, type TurnCancel, namespaceSubject, timestampOf } from '@sharedos/contracts';
+import {
+  ExecutionControl,
+  ExecutionControlReply,
+  type Reply,
+  type TurnCancel,
+  namespaceSubject,
+  timestampOf,
+  refused,
+} from '@sharedos/contracts';
 import { foldExecution, invariant } from '@sharedos/kernel';
 import { queuedRequests } from './find-request.ts';
 import { interruptTurn } from './interrupt-turn.ts';
-import { type Ports, refused } from './ports.ts';
+import type { Ports } from './ports.ts';
 import { executionKey, fingerprintOf } from './take-turn.ts';
 
 const OWNER_ANSWER_MS = 2_000;

@@ -31,5 +31,3 @@ export interface Ports {
   readonly onProviderError: (error: unknown, at: { readonly tool: string; readonly code: string; readonly traceId: string }) => void;
   readonly onDefect: (error: unknown, where: string) => void;
 }
-
-export const refused = (code: string, message: string, retryable = false) => ({ ok: false, error: { code, message, retryable } }) as const;

@@ -8,10 +8,11 @@ import {
   type TurnSummary,
   principalSubject,
   timestampOf,
+  refused,
 } from '@sharedos/contracts';
 import { foldExecution, invariant } from '@sharedos/kernel';
 import { queuedRequests } from './find-request.ts';
-import { type Ports, refused } from './ports.ts';
+import type { Ports } from './ports.ts';
 import { executionKey } from './take-turn.ts';
 import { CODE_HEADER, type Requester, STATE_HEADER, codeOf } from './turn-answers.ts';
 

@@ -1,12 +1,5 @@
-import type { QueuedDelivery } from '@sharedos/bus';
-import {
-  ExecutionControl,
-  ExecutionControlReply,
-  UsageDistrust,
-  UsageDistrustReply,
-  namespaceSubject,
-  timestampOf,
-} from '@sharedos/contracts';
+import { type QueuedDelivery, reportDistrust } from '@sharedos/bus';
+import { ExecutionControl, ExecutionControlReply, namespaceSubject, timestampOf } from '@sharedos/contracts';
 import { executionFingerprint, foldExecution, operationKeyHash, replayAnswer, turnEnded } from '@sharedos/kernel';
 import type { LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
 import { TurnLost, limitsInForce } from '@sharedos/runtime';
@@ -20,7 +13,6 @@ import { TurnWrites } from './turn-writes.ts';
 
 const OWNER_ANSWER_MS = 2_000;
 const ASK_AGAIN_MS = 1_000;
-const DISTRUST_MS = 2_000;
 
 /**
  * Takes one turn request from the queue: accept, claim, run, answer, acknowledge, in this order.
@@ -127,12 +119,16 @@ const runClaimed = async (
   const { executionId, agent, message, state, options, metadata } = request;
   const cancel = new AbortController();
   const limits = limitsInForce(options, { ...ports.defaults });
-  const kernel = new LedgerTurn({ ...ports, distrust: distrustThrough(ports) }, new TurnWrites(ports.ledger, claim), {
-    turnId,
-    operation: operationKeyHash(from.namespaceId, 'execution', from.requester, executionId),
-    executionId,
-    validForMs: limits.timeoutMs + ports.defaults.drainGraceMs,
-  });
+  const kernel = new LedgerTurn(
+    { ...ports, distrust: (namespaceId, epoch) => reportDistrust(ports.bus, namespaceId, epoch) },
+    new TurnWrites(ports.ledger, claim),
+    {
+      turnId,
+      operation: operationKeyHash(from.namespaceId, 'execution', from.requester, executionId),
+      executionId,
+      validForMs: limits.timeoutMs + ports.defaults.drainGraceMs,
+    },
+  );
   const wanted = request.tools;
   const tools = [...ports.registry.definitions()];
   ports.running.begin({ turnId, cancel: () => cancel.abort() });
@@ -237,14 +233,6 @@ const ownerLives = async (
   });
   return answer.ok && answer.value.ok && answer.value.value.running;
 };
-
-const distrustThrough =
-  ({ bus }: Ports) =>
-  async (namespaceId: string, epoch: string): Promise<void> => {
-    await bus.request(namespaceSubject('usage.distrust', namespaceId), UsageDistrust, { epoch }, UsageDistrustReply, {
-      timeoutMs: DISTRUST_MS,
-    });
-  };
 
 /** An acknowledgement that was lost brings the message again, and then it is answered from the record. */
 const acknowledge = async (delivery: QueuedDelivery): Promise<void> => {

@@ -17,6 +17,9 @@ export const wireMessage = <T>(name: string, schema: z.ZodType<T>): WireMessage<
 /** The answer to a request: a value, or a typed refusal. */
 export type Reply<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: ProtocolError };
 
+/** A typed refusal. Callers act on the code; the text is for people and carries nothing of anybody's data. */
+export const refused = (code: string, message: string, retryable = false) => ({ ok: false, error: { code, message, retryable } }) as const;
+
 export const replyMessage = <T>(name: string, value: z.ZodType<T>): WireMessage<Reply<T>> =>
   wireMessage(
     name,
