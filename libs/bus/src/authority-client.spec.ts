@@ -41,7 +41,7 @@ describe('a question to the authorizers', () => {
   let served: ServedRoutes | undefined;
   let asked: number;
 
-  const serve = async (answer: () => Reply<ReachAndDiscovery>): Promise<void> => {
+  const serve = async (answer: () => Reply<ReachAndDiscovery> | Promise<Reply<ReachAndDiscovery>>): Promise<void> => {
     const handle = async (): Promise<Reply<ReachAndDiscovery>> => {
       asked += 1;
       return answer();
@@ -94,8 +94,16 @@ describe('a question to the authorizers', () => {
 
   it('keeps the last reason of a replica that would not answer by the deadline', async () => {
     await serve(() => refusal('audit_unavailable', true));
-    expect(await ask(300)).toEqual({ ok: false, error: { code: 'audit_unavailable', reason: 'audit_unavailable: not now' } });
+    expect(await ask(1_500)).toEqual({ ok: false, error: { code: 'audit_unavailable', reason: 'audit_unavailable: not now' } });
     expect(asked).toBeGreaterThan(1);
+  });
+
+  it('keeps that reason when nobody answers any more', async () => {
+    const tooLate = Promise.withResolvers<Reply<ReachAndDiscovery>>();
+    await serve(() => (asked === 1 ? refusal('audit_unavailable', true) : tooLate.promise));
+    expect(await ask(2_000)).toMatchObject({ ok: false, error: { code: 'audit_unavailable' } });
+    expect(asked).toBe(2);
+    tooLate.resolve(refusal('authority_unavailable', true));
   });
 
   it('is asked once when the refusal is final', async () => {

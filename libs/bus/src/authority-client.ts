@@ -38,6 +38,9 @@ const ASK_AGAIN_MOST_MS = 400;
  * Within its deadline a question is asked again when nobody could answer yet, or another replica may: after a restart of the
  * broker an executor can be back before any authorizer is, and the turn it took would be denied for a moment's absence. Asking
  * again is safe, since a question carries the names of its records and of the operation that a use is taken for.
+ *
+ * What it fails with is the last thing a replica said. Silence at the end does not hide it: the last attempt has only what is
+ * left of the deadline, and on a busy machine that is too little for any answer.
  */
 export class AuthorityClient {
   readonly #bus: Bus;
@@ -74,16 +77,18 @@ export class AuthorityClient {
   ): Promise<Result<A, AuthorityFailure>> {
     const subject = namespaceSubject(verb, context.namespaceId);
     const deadline = performance.now() + this.#timeoutMs;
+    let said: ProtocolError | undefined;
     for (let attempt = 0; ; attempt += 1) {
       const answered = await this.#bus.request(subject, message, body, answerMessage, {
         timeoutMs: Math.max(1, deadline - performance.now()),
       });
-      const answer = answered.ok
-        ? answered.value
-        : ({ ok: false, error: { code: SILENT, message: answered.error.reason, retryable: true } } as const);
-      if (answer.ok) return ok(answer.value);
+      if (answered.ok && answered.value.ok) return ok(answered.value.value);
+      if (answered.ok && !answered.value.ok) said = answered.value.error;
+      const again = !answered.ok || said?.retryable === true;
       const pauseMs = backoffMs(attempt, ASK_AGAIN_MOST_MS);
-      if (answer.error.retryable !== true || performance.now() + pauseMs >= deadline) return err(failureOf(answer.error));
+      if (!again || performance.now() + pauseMs >= deadline) {
+        return err(failureOf(said ?? { code: SILENT, message: answered.ok ? '' : answered.error.reason }));
+      }
       await pause(pauseMs);
     }
   }
