@@ -11,6 +11,7 @@ import {
 import { type Msg, type MsgHdrs, type NatsConnection, type Subscription } from 'nats';
 import type { BusStatus } from './connect.ts';
 import { type HeaderFields, type WithHeaders, headerOf, toNatsHeaders, traceHeaders } from './headers.ts';
+import type { Outbox } from './outbox.ts';
 import { type PublishStoredOptions, type StoredAck, type StoreRefusal, readAck, storeHeaders } from './publish-stored.ts';
 import type { Replies } from './replies.ts';
 import { within } from './waiting.ts';
@@ -42,11 +43,14 @@ export class Bus {
   readonly nats: NatsConnection;
   /** Every answer this connection waits for. Inside this lib only. */
   readonly replies: Replies;
+  /** The way out for whatever is sent often. Inside this lib only. */
+  readonly outbox: Outbox;
   readonly #watchers = new Set<(connected: boolean) => void>();
   #connected = true;
 
-  constructor(nats: NatsConnection, replies: Replies) {
+  constructor(nats: NatsConnection, outbox: Outbox, replies: Replies) {
     this.nats = nats;
+    this.outbox = outbox;
     this.replies = replies;
   }
 
@@ -78,21 +82,11 @@ export class Bus {
     return decoded.ok ? decoded : unavailable(`the answer on ${natsSubject} is malformed: ${decoded.error.message}`);
   }
 
-  /** Publishes without any acknowledgement: it is lost when nobody listens, or with the connection. */
-  publish<T>(
-    natsSubject: string,
-    message: WireMessage<T>,
-    body: T,
-    options: { readonly headers?: HeaderFields } = {},
-  ): Result<void, Unavailable> {
-    if (!this.#connected) return unavailable('not connected to NATS');
-    try {
-      const headers = toNatsHeaders({ [SCHEMA_HEADER]: message.name }, traceHeaders(), options.headers);
-      this.nats.publish(natsSubject, JSON.stringify(body), { headers });
-      return ok(undefined);
-    } catch {
-      return unavailable(`a ${message.name} could not be sent`);
-    }
+  /** Publishes without any acknowledgement: it is lost when nobody listens, when it is too large, or with the connection. */
+  publish<T>(natsSubject: string, message: WireMessage<T>, body: T, options: { readonly headers?: HeaderFields } = {}): void {
+    if (!this.#connected) return;
+    const headers = toNatsHeaders({ [SCHEMA_HEADER]: message.name }, traceHeaders(), options.headers);
+    this.outbox.publish(natsSubject, JSON.stringify(body), { headers }, () => undefined);
   }
 
   /**
@@ -140,6 +134,7 @@ export class Bus {
 
   /** Whether the broker has read all that was sent so far. */
   async flush(timeoutMs: number): Promise<boolean> {
+    this.outbox.send();
     return (
       (await within(
         this.nats.flush().then(() => true),
@@ -156,6 +151,7 @@ export class Bus {
 
   /** Takes in what is on its way, then closes. */
   async drain(): Promise<void> {
+    this.outbox.send();
     if (!this.nats.isClosed()) await within(this.nats.drain(), DRAIN_MS);
     await this.close();
   }
@@ -173,7 +169,10 @@ export class Bus {
     const connected = status.kind === 'connected';
     if (connected === this.#connected) return;
     this.#connected = connected;
-    if (!connected) this.replies.disconnected();
+    if (!connected) {
+      this.outbox.discard();
+      this.replies.disconnected();
+    }
     for (const watcher of [...this.#watchers]) watcher(connected);
   }
 }

@@ -1,5 +1,6 @@
 import { type Status, type NatsConnection, ErrorCode, NatsError, connect } from 'nats';
 import { Bus } from './bus.ts';
+import { Outbox } from './outbox.ts';
 import { Replies } from './replies.ts';
 import { backoffMs, pause } from './waiting.ts';
 
@@ -45,7 +46,8 @@ const PING_MS = 5_000;
  */
 export const connectBus = async (options: BusOptions): Promise<Bus> => {
   const nats = await firstConnection(options);
-  const bus = new Bus(nats, new Replies(nats, options.inboxPrefix, options.pendingMax ?? PENDING_MAX));
+  const outbox = new Outbox(nats);
+  const bus = new Bus(nats, outbox, new Replies(nats, outbox, options.inboxPrefix, options.pendingMax ?? PENDING_MAX));
   void follow(nats, (status) => {
     bus.statusChanged(status);
     options.onStatus?.(status);

@@ -1,5 +1,6 @@
 import { type Result, err, ok } from '@sharedos/contracts';
 import { ErrorCode, type Msg, type MsgHdrs, type NatsConnection, NatsError, createInbox } from 'nats';
+import type { Outbox } from './outbox.ts';
 
 /** Why no answer came. Only for `not_sent` and `too_large` is it certain that nobody saw the message. */
 export interface NoReply {
@@ -26,15 +27,15 @@ export class Replies {
   /** Under which every inbox of this connection lies. */
   readonly inboxPrefix: string;
   readonly inbox: string;
-  readonly #nats: NatsConnection;
+  readonly #outbox: Outbox;
   readonly #pendingMax: number;
   readonly #waiting = new Map<string, Waiting>();
   #inboxRefused = false;
   #next = 0;
   #sweep: NodeJS.Timeout | undefined;
 
-  constructor(nats: NatsConnection, inboxPrefix: string, pendingMax: number) {
-    this.#nats = nats;
+  constructor(nats: NatsConnection, outbox: Outbox, inboxPrefix: string, pendingMax: number) {
+    this.#outbox = outbox;
     this.#pendingMax = pendingMax;
     this.inboxPrefix = inboxPrefix;
     this.inbox = createInbox(inboxPrefix);
@@ -58,12 +59,10 @@ export class Replies {
       const token = (this.#next++).toString(36);
       this.#waiting.set(token, { natsSubject, deadline: performance.now() + timeoutMs, settle });
       this.#sweep ??= setInterval(() => this.#expire(), SWEEP_MS);
-      try {
-        const reply = `${this.inbox}.${token}`;
-        this.#nats.publish(natsSubject, payload, headers === undefined ? { reply } : { reply, headers });
-      } catch (error) {
-        this.#settle(token, sendFailure(error));
-      }
+      const reply = `${this.inbox}.${token}`;
+      this.#outbox.publish(natsSubject, payload, headers === undefined ? { reply } : { reply, headers }, (error) =>
+        this.#settle(token, sendFailure(error)),
+      );
     });
   }
 

@@ -237,18 +237,23 @@ class RouteServer {
   }
 
   #reply(one: Route, message: ServiceMsg, reply: Reply<unknown>): void {
-    const send = (answer: Reply<unknown>): void => {
-      message.respond(JSON.stringify(answer), { headers: toNatsHeaders({ [SCHEMA_HEADER]: one.replyName }) });
+    if (!this.#bus.connected) return;
+    // Larger than the broker takes, or not JSON: the caller still hears that something went wrong.
+    const instead = (error: unknown): void => {
+      const told = this.#defect(error, one);
+      if (!this.#bus.nats.isClosed()) this.#send(one, message, told, () => undefined);
     };
     try {
-      if (!this.#bus.connected) return;
-      send(reply);
+      this.#send(one, message, reply, instead);
       this.counts.answered += 1;
     } catch (error) {
-      // Larger than the broker takes, or not JSON: the caller still hears that something went wrong.
-      const told = this.#defect(error, one);
-      if (!this.#bus.nats.isClosed()) send(told);
+      instead(error);
     }
+  }
+
+  #send(one: Route, message: ServiceMsg, answer: Reply<unknown>, onRefused: (error: unknown) => void): void {
+    const headers = toNatsHeaders({ [SCHEMA_HEADER]: one.replyName });
+    this.#bus.outbox.publish(replyOf(message) ?? '', JSON.stringify(answer), { headers }, onRefused);
   }
 
   #defect(error: unknown, one: Route): Reply<never> {
