@@ -438,8 +438,31 @@ export const SECTIONS: readonly Section[] = [
     ],
   },
   {
+    title: 'Answers by precedent',
+    about: 'In this order. Given to the control plane that asked; an escalation that is not answered waits for a human as before.',
+    refusals: rule(
+      (
+        [
+          ['auto_decision_unmarked', 'the proposal names no matcher'],
+          ['no_precedent_cited', 'it cites no precedent'],
+          ['empty_proposed_capability', 'it allows nothing'],
+          [
+            'precedent_unavailable',
+            'the precedents could not be read, are not exactly those cited, are too old, or leave out the newest answer',
+          ],
+          ['precedent_not_this_owner', "a precedent is another owner's or another namespace's"],
+          ['allow_cites_refusal', 'an allow leans on a refusal, or on what a later refusal overtook'],
+          ['precedent_not_this_requester', "an allow leans on another requester's approval"],
+          ['wider_than_precedent', 'an allow exceeds a cited approval, or the same question was approved in part alone'],
+          ['wider_than_request', 'an allow exceeds the ask'],
+          ['envelope_unsatisfiable', 'the limits of the cited approvals leave nothing in common'],
+        ] as const
+      ).map(([code, meaning]): Row => [code, 'admission of a precedent', meaning, 'nothing', 'the code']),
+    ),
+  },
+  {
     title: 'Of others',
-    about: 'Named by the specification for drivers, harnesses and a control plane that are not part of this.',
+    about: 'Named by the specification for drivers and harnesses that are not part of this.',
     refusals: [
       ...rule(
         [
@@ -453,31 +476,6 @@ export const SECTIONS: readonly Section[] = [
           'the code',
           RECORD,
           'No such driver or harness here.',
-        ]),
-      ),
-      ...rule(
-        [
-          ...[
-            'auto_decision_unmarked',
-            'no_precedent_cited',
-            'empty_proposed_capability',
-            'precedent_unavailable',
-            'precedent_not_this_owner',
-          ],
-          ...[
-            'allow_cites_refusal',
-            'precedent_not_this_requester',
-            'wider_than_precedent',
-            'wider_than_request',
-            'envelope_unsatisfiable',
-          ],
-        ].map((code): Row => [
-          code,
-          'admission of a precedent',
-          'an escalation may not be decided by this precedent',
-          'nothing',
-          'the code',
-          'No precedents are admitted here yet.',
         ]),
       ),
     ],

@@ -18,6 +18,23 @@ export type CapabilityRequirement = z.infer<typeof CapabilityRequirement>;
 export const AuthorizationRequest = CapabilityRequirement;
 export type AuthorizationRequest = CapabilityRequirement;
 
+/**
+ * The label of a grant that a precedent answered for, by which all that one matcher decided can be found and revoked. It confers
+ * nothing.
+ */
+export const AutoDecided = z.strictObject({
+  matcher: Id,
+  citedRequestIds: bounded(z.array(Id), 1),
+  match: z.enum(['exact', 'fuzzy']),
+});
+export type AutoDecided = z.infer<typeof AutoDecided>;
+
+/** What is noted on a grant; never authority. The key `autoDecided` is reserved: whoever selects by it can rely on its shape. */
+export const GrantMetadata = JsonObj.refine(
+  ({ autoDecided }) => autoDecided === undefined || AutoDecided.safeParse(autoDecided).success,
+  'autoDecided must be the label of a decision by precedent',
+).meta({ type: 'object' }) as typeof JsonObj;
+
 const Count = z.int().max(Number.MAX_SAFE_INTEGER);
 
 /** Bounds of a grant; an absent one does not bound, except `delegationDepth`, which then permits no delegation. */
@@ -48,7 +65,7 @@ export const CapabilityGrant = z
     issuedAt: Ts,
     revokedAt: Ts.optional(),
     parentGrantId: Id.optional(),
-    metadata: JsonObj.optional(),
+    metadata: GrantMetadata.optional(),
   })
   .refine((grant) => grant.parentGrantId !== grant.id, 'a grant cannot be its own parent');
 export type CapabilityGrant = z.infer<typeof CapabilityGrant>;

@@ -18,6 +18,7 @@ import {
 import type { AuthorityFailure, PolicyResolution, HeldAuthority } from './authority.ts';
 import { toolCatalogHash } from './catalog.ts';
 import type { Decided } from './decide.ts';
+import type { AdmittedPrecedent } from './precedent.ts';
 
 /** Who and under what: the part of an access context that every record carries. */
 export type AuditFrame = Pick<AccessContext, 'namespaceId' | 'actor' | 'authority' | 'owner' | 'purpose' | 'traceId'>;
@@ -283,6 +284,16 @@ export const escalationRequested = (
     { reason: 'escalation_requested', operationId, requestedAuthority },
     { detail, reviewer: { ...reviewer }, reviewerAssumed: true, resolution: 'pending' },
   );
+};
+
+/** A precedent answered an escalation. Written by the control plane under its own context, before anything is issued. */
+export const escalationAutoDecided = (
+  mark: AuditMark,
+  { allowed, metadata, ...rest }: AdmittedPrecedent,
+  requestId: string,
+): AuditEvent => {
+  const reason = 'narrowed' in rest && rest.narrowed ? 'auto_allow_narrowed' : undefined;
+  return record(mark, 'escalation.auto_decided', allowed ? 'allowed' : 'denied', { reason }, { ...metadata, requestId });
 };
 
 /** The one terminal record of a turn. A cancelled turn is written as failed: there is no cancelled outcome. */

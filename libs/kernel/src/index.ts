@@ -42,6 +42,8 @@ export * from './memory-ports.ts';
 export * from './message-ports.ts';
 export * from './parsed-grant.ts';
 export * from './parsed-requirement.ts';
+export * from './precedent-key.ts';
+export * from './precedent.ts';
 export * from './provider-error.ts';
 export * from './public-decision.ts';
 export * from './reach.ts';

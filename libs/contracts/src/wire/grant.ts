@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { bounded } from '../bounded.ts';
-import { Capability, CapabilityConstraints, CapabilityGrant } from '../grants.ts';
-import { JsonObj } from '../json.ts';
+import { Capability, CapabilityConstraints, CapabilityGrant, GrantMetadata } from '../grants.ts';
 import { Address } from '../principals.ts';
 import { NameId } from '../scalars.ts';
 import { replyMessage, wireMessage } from './wire.ts';
@@ -13,7 +12,7 @@ export const GrantTerms = z.strictObject({
   subject: Address,
   capabilities: bounded(z.array(Capability), 1, 64),
   constraints: CapabilityConstraints.optional(),
-  metadata: JsonObj.optional(),
+  metadata: GrantMetadata.optional(),
   /** Allowed only as the caller itself; anybody else is `identity_mismatch`. */
   issuer: Address.optional(),
 });
