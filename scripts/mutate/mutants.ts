@@ -182,7 +182,7 @@ export const MUTANTS: readonly Mutant[] = [
     ['an ancestor for another purpose confers nothing', ' || !servesPurpose(outer, context.purpose)', ''],
     ['a parent without depth is not passed on', `  if (depth < 1) return 'delegation_not_permitted';\n`, ''],
     ['every link has less depth than the one above', '> depth - 1', '> depth'],
-    ['a bounded grant is not passed on', `  if (outer.constraints.maxUses !== undefined) return 'bounded_parent_not_delegable';\n`, ''],
+    ['a bounded grant is not passed on', `if (outer.constraints.maxUses !== undefined && sharedBudgets !== true)`, 'if (false)'],
     [`every capability of a child lies inside one of its parent's`, 'if (!inner.capabilities.every(', 'if (!inner.capabilities.some('],
     [
       'a start that is left out is the issue, and must lie inside',
@@ -209,7 +209,7 @@ export const MUTANTS: readonly Mutant[] = [
     ['a derived grant has an id of its own', `if (request.id === parent.id) return refused('id_collides_with_parent');`, ''],
     [
       'a bounded grant is refused at issue',
-      `if (parent.constraints.maxUses !== undefined) return refused('bounded_parent_not_delegable');`,
+      `if (parent.constraints.maxUses !== undefined && !sharedBudgets) return refused('bounded_parent_not_delegable');`,
       '',
     ],
     ['a grant without depth is refused at issue', 'if (parentDepth <= 0) return', 'if (parentDepth < 0) return'],
@@ -258,7 +258,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...inFile('libs/kernel/src/reach.ts', [
     ['a spent grant reaches nothing', `if (use === 'exhausted') continue;`, ''],
     [`reach is over the context's owner`, 'if (!sameAddress(resource.owner ?? context.owner, context.owner)) continue;', ''],
-    ['reach spends nothing', 'max: constraints.maxUses, consume: false', 'max: constraints.maxUses, consume: true'],
+    ['reach spends nothing', '...useOf([budget, ...above]), consume: false', '...useOf([budget, ...above]), consume: true'],
   ]),
   ...inFile('libs/kernel/src/tool-call.ts', [
     ['a tool has one action', 'requirement.action === ceiling.action &&', ''],
@@ -326,8 +326,13 @@ export const MUTANTS: readonly Mutant[] = [
   ...inFile('services/authorizer/src/turn-token.ts', [
     [
       'a token is good for the context it was opened for',
-      `if (claims.contextHash !== contextHash(context)) return err('context_mismatch');`,
+      `if (claims.contextHash !== hashOf(identity)) return err('context_mismatch');`,
       '',
+    ],
+    [
+      'a remembered token is good for that context alone',
+      'known !== undefined && isDeepStrictEqual(known.identity, identity)',
+      'known !== undefined',
     ],
     ['a token is over at exactly its end', 'now >= (instantOf(claims.validUntil) ?? 0)', 'now > (instantOf(claims.validUntil) ?? 0)'],
     [
