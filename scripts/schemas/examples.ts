@@ -89,6 +89,27 @@ const claimed = {
   agent: scout,
   requestSequence: 7,
 };
+const atNight = {
+  id: 'night',
+  effect: 'forbid',
+  namespaces: ['files'],
+  path: ['archive'],
+  actions: ['write', 'delete'],
+  actors: [scout],
+  purposes: ['clean up'],
+  daily: { from: '22:00', to: '06:00' },
+  reason: 'the archive is copied at night',
+};
+const rules = { language: 'sharedos.rules/1', rules: [atNight, { id: 'frozen', effect: 'freeze', actor: scout }] };
+const stop = { target: { kind: 'agent', agent: scout }, reason: 'it deletes files', by: alice, at };
+const policy = { document: rules, stops: [stop], version: 4 };
+const agent = {
+  terms: { agentId: 'scout', authority: alice, owner: bob, runtime: { runtime: 'scripted', config: {} } },
+  status: 'proposed',
+  consents: [alice],
+  version: 1,
+  at,
+};
 const logEvent = {
   eventId: '0190a3f0-7b1c-5d2e-8f00-0123456789ab',
   type: 'GrantIssued',
@@ -132,11 +153,17 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     { valid: { running: { ok: true, value: { summary: { executionId: 'turn-1', state: 'running' } } } } },
   ),
   'turn.list/1': object({}, [], {
-    valid: { narrowed: { limit: 20, state: 'running' } },
-    invalid: { 'limit-zero': { limit: 0 }, 'state-unknown': { state: 'asleep' } },
+    valid: {
+      narrowed: { limit: 20, state: 'running' },
+      'of-another': { requester: bob, agent: scout },
+      'of-everyone': { requester: 'everyone' },
+    },
+    invalid: { 'requester-unknown-word': { requester: 'nobody' }, 'limit-zero': { limit: 0 }, 'state-unknown': { state: 'asleep' } },
   }),
   'turn.list.reply/1': reply({ turns: [summary] }),
-  'turn.cancel/1': object({ executionId: 'turn-1' }, ['executionId']),
+  'turn.cancel/1': object({ executionId: 'turn-1' }, ['executionId'], {
+    valid: { 'of-another': { executionId: 'turn-1', requester: bob } },
+  }),
   'turn.cancel.reply/1': reply({ outcome: 'cancelling' }, { invalid: { 'outcome-unknown': { ok: true, value: { outcome: 'maybe' } } } }),
   'turn.result/1': object({ result: executionResult, revision }, ['result'], {
     valid: { denied: { result: { ...(without(executionResult, 'output') as object), status: 'denied', error } } },
@@ -187,6 +214,52 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     invalid: { 'role-unknown': { role: 'owner' } },
   }),
   'grant.list.reply/1': reply({ grants: [grant], next: 'grant-1', revision }),
+
+  'policy.set/1': object({ commandId: 'command-1', document: rules }, ['commandId', 'document'], {
+    valid: {
+      'of-a-version': { commandId: 'command-1', document: { language: 'sharedos.rules/1', rules: [] }, expectedVersion: 3 },
+      'other-language': { commandId: 'command-1', document: { language: 'cedar/4', source: 'permit(principal, action, resource);' } },
+    },
+    invalid: {
+      'effect-allow': { commandId: 'command-1', document: { ...rules, rules: [{ id: 'all', effect: 'allow' }] } },
+      'minute-60': { commandId: 'command-1', document: { ...rules, rules: [{ ...atNight, daily: { from: '22:60', to: '06:00' } }] } },
+      'no-action': { commandId: 'command-1', document: { ...rules, rules: [{ ...atNight, actions: [] }] } },
+      'freezes-an-action': { commandId: 'command-1', document: { ...rules, rules: [{ id: 'f', effect: 'freeze', actions: ['read'] }] } },
+      'language-of-ours-unknown': { commandId: 'command-1', document: { language: 'sharedos.rules/2', source: {} } },
+      'version-negative': { commandId: 'command-1', document: rules, expectedVersion: -1 },
+    },
+  }),
+  'policy.get/1': object({}, []),
+  'policy.reply/1': reply({ policy, revision }),
+  'policy.stop/1': object({ commandId: 'command-1', target: stop.target, reason: 'it deletes files' }, ['commandId', 'target', 'reason'], {
+    valid: { namespace: { commandId: 'command-1', target: { kind: 'namespace' }, reason: 'maintenance' } },
+    invalid: { 'human-target': { commandId: 'command-1', target: { kind: 'human', userId: 'alice' }, reason: 'r' } },
+  }),
+  'policy.stop.reply/1': reply({ policy, revision, revokedNow: 2, remaining: 0 }),
+  'policy.resume/1': object({ commandId: 'command-1', target: stop.target }, ['commandId', 'target'], {
+    valid: { reasoned: { commandId: 'command-1', target: { kind: 'namespace' }, reason: 'done' } },
+  }),
+  'settings.set/1': object({ commandId: 'command-1', settings: { liveRevocation: true } }, ['commandId', 'settings'], {
+    valid: { nothing: { commandId: 'command-1', settings: {} } },
+    invalid: {
+      'grants-over-limit': { commandId: 'command-1', settings: { grantsPerHolderMax: 100_001 } },
+      'setting-unknown': { commandId: 'command-1', settings: { auditOff: true } },
+    },
+  }),
+  'settings.get/1': object({}, []),
+  'settings.reply/1': reply({ settings: { liveRevocation: true }, version: 1, revision }),
+  'agent.register/1': object({ commandId: 'command-1', terms: agent.terms }, ['commandId', 'terms'], {
+    valid: { runtimeless: { commandId: 'command-1', terms: without(agent.terms, 'runtime'), expectedVersion: 0 } },
+    invalid: { 'agent-as-address': { commandId: 'command-1', terms: { ...agent.terms, agentId: scout } } },
+  }),
+  'agent.withdraw/1': object({ commandId: 'command-1', agentId: 'scout' }, ['commandId', 'agentId'], {
+    valid: { reasoned: { commandId: 'command-1', agentId: 'scout', reason: 'replaced' } },
+  }),
+  'agent.get/1': object({ agentId: 'scout' }, ['agentId']),
+  'agent.reply/1': reply(
+    { agent, revision },
+    { invalid: { 'status-unknown': { ok: true, value: { agent: { ...agent, status: 'on' }, revision } } } },
+  ),
 
   'authority.open/1': object(
     { turnId: 'turn-id-1', context, validForMs: 60_000, auditId: 'audit-1' },

@@ -16,13 +16,18 @@ import type { SubjectVerb } from './subjects.ts';
 import { Ts } from './time.ts';
 import * as toolNamespaces from './tool-namespaces.ts';
 import * as tools from './tools.ts';
+import * as agentWire from './wire/agent.ts';
 import * as authorityWire from './wire/authority.ts';
+import { EscalationEvent } from './wire/escalation.ts';
 import * as grantWire from './wire/grant.ts';
 import * as ledgerWire from './wire/ledger.ts';
 import * as logWire from './wire/log.ts';
 import * as messageWire from './wire/message.ts';
+import * as policyWire from './wire/policy.ts';
 import * as recordsWire from './wire/records.ts';
 import { Revision } from './wire/revision.ts';
+import * as settingsWire from './wire/settings.ts';
+import { ToolSettingsEvent } from './wire/tool-settings.ts';
 import * as turnWire from './wire/turn.ts';
 import type { WireMessage } from './wire/wire.ts';
 
@@ -82,6 +87,13 @@ export const PUBLIC_CONTRACTS = {
   RuntimeTurnOutcome: execution.RuntimeTurnOutcome,
   LogEvent: logWire.LogEvent,
   GrantEvent: logWire.GrantEvent,
+  PolicyDocument: policyWire.PolicyDocument,
+  PolicyEvent: policyWire.PolicyEvent,
+  NamespaceSettings: settingsWire.NamespaceSettings,
+  SettingsEvent: settingsWire.SettingsEvent,
+  ToolSettingsEvent,
+  AgentEvent: agentWire.AgentEvent,
+  EscalationEvent,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 
 /** What a subject carries: the bodies published on it and, for a request, the body of the answer. */
@@ -108,6 +120,15 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'grant.revoke': bodies([grantWire.GrantRevoke], grantWire.GrantReply),
   'grant.get': bodies([grantWire.GrantGet], grantWire.GrantReply),
   'grant.list': bodies([grantWire.GrantList], grantWire.GrantListReply),
+  'policy.set': bodies([policyWire.PolicySetRequest], policyWire.PolicyReply),
+  'policy.get': bodies([policyWire.PolicyGet], policyWire.PolicyReply),
+  'policy.stop': bodies([policyWire.PolicyStop], policyWire.PolicyStopReply),
+  'policy.resume': bodies([policyWire.PolicyResume], policyWire.PolicyReply),
+  'settings.set': bodies([settingsWire.SettingsSetRequest], settingsWire.SettingsReply),
+  'settings.get': bodies([settingsWire.SettingsGet], settingsWire.SettingsReply),
+  'agent.register': bodies([agentWire.AgentRegister], agentWire.AgentReply),
+  'agent.withdraw': bodies([agentWire.AgentWithdraw], agentWire.AgentReply),
+  'agent.get': bodies([agentWire.AgentGet], agentWire.AgentReply),
   'authority.open': bodies([authorityWire.AuthorityOpen], authorityWire.AuthorityOpenReply),
   'authority.decide': bodies([authorityWire.AuthorityDecide], authorityWire.AuthorityDecideReply),
   'authority.reach': bodies([authorityWire.AuthorityReach], authorityWire.AuthorityReachReply),

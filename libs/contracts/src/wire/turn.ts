@@ -54,6 +54,8 @@ export type TurnState = z.infer<typeof TurnState>;
 
 export const TurnSummary = z.strictObject({
   executionId: Id,
+  /** Who asked for it, in answers to an administrator. */
+  requester: Address.optional(),
   state: TurnState,
   code: Id.optional(),
   agent: AgentAddress.optional(),
@@ -66,15 +68,24 @@ export const TurnGet = wireMessage('turn.get/1', z.strictObject({ executionId: N
 export type TurnGet = z.infer<typeof TurnGet.schema>;
 export const TurnGetReply = replyMessage('turn.get.reply/1', z.strictObject({ summary: TurnSummary, result: ExecutionResult.optional() }));
 
-/** The caller's turns, newest first. */
+/**
+ * The caller's turns, newest first. Whoever administers turns may name another `requester`, or `everyone`; `agent` leaves out the
+ * turns of other agents, and those that ended.
+ */
 export const TurnList = wireMessage(
   'turn.list/1',
-  z.strictObject({ limit: z.int().min(1).max(500).optional(), state: TurnState.optional() }),
+  z.strictObject({
+    limit: z.int().min(1).max(500).optional(),
+    state: TurnState.optional(),
+    requester: z.union([Address, z.literal('everyone')]).optional(),
+    agent: AgentAddress.optional(),
+  }),
 );
 export type TurnList = z.infer<typeof TurnList.schema>;
 export const TurnListReply = replyMessage('turn.list.reply/1', z.strictObject({ turns: bounded(z.array(TurnSummary), 0, 500) }));
 
-export const TurnCancel = wireMessage('turn.cancel/1', z.strictObject({ executionId: NameId }));
+/** Cancels one of the caller's turns; for whoever administers turns, one of the `requester` named. */
+export const TurnCancel = wireMessage('turn.cancel/1', z.strictObject({ executionId: NameId, requester: Address.optional() }));
 export type TurnCancel = z.infer<typeof TurnCancel.schema>;
 /** `cancelling`: its owner was told. `cancelled`: it had not been taken and now never will be. `ended`: too late. */
 export const TurnCancelReply = replyMessage(
