@@ -97,3 +97,4 @@ export const executionResult = {
   output: { calls: 1 },
 };
 export const use = { grantId: 'grant-1', ordinal: 3, epoch: 'run-1:1' };
+export const heldUse = { grantId: 'grant-1', ordinal: 3, operation: 'operation-1' };

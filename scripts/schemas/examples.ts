@@ -9,6 +9,7 @@ import {
   executionResult,
   grant,
   hash,
+  heldUse,
   later,
   message,
   plan,
@@ -300,6 +301,15 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
 
   'usage.distrust/1': object({ epoch: use.epoch }, ['epoch']),
   'usage.distrust.reply/1': reply({}),
+  'usage.held/1': object({ turn: 'operation-of-a-turn' }, ['turn']),
+  'usage.held.reply/1': reply(
+    { epoch: use.epoch, uses: [heldUse] },
+    { valid: { none: { ok: true, value: { epoch: use.epoch, uses: [] } } } },
+  ),
+  'usage.release/1': object({ epoch: use.epoch, turn: 'operation-of-a-turn', uses: [heldUse] }, ['epoch', 'turn', 'uses'], {
+    invalid: { 'of-nothing': { epoch: use.epoch, turn: 'operation-of-a-turn', uses: [] } },
+  }),
+  'usage.release.reply/1': reply({}),
 
   'message.send/1': object(send, ['id', 'receiver', 'purpose', 'traceId', 'createdAt'], {
     valid: { answering: { ...send, replyTo: 'message-0' } },
@@ -334,13 +344,32 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     valid: {
       opened: { type: 'opened', at, revision, audit: [] },
       admitted: { type: 'admitted', at, callId: 'call-1', use, audit: [decided] },
+      'admitted-under-shared-budgets': {
+        type: 'admitted',
+        at,
+        callId: 'call-1',
+        use,
+        above: [{ ...use, grantId: 'grant-0' }],
+        audit: [decided],
+      },
+      released: { type: 'released', at, callId: 'call-1', uses: [use], audit: [] },
+      resolved: { type: 'resolved', at, callId: 'call-1', outcome: 'happened', by: alice, audit: [] },
       settled: { type: 'settled', at, callId: 'call-1', result: toolResult, audit: [] },
       ended: { type: 'ended', at, by: 'owner', revision, result: executionResult, audit: [] },
     },
-    invalid: { 'type-unknown': { type: 'forgotten', at }, 'settled-without-result': { type: 'settled', at, callId: 'call-1', audit: [] } },
+    invalid: {
+      'type-unknown': { type: 'forgotten', at },
+      'settled-without-result': { type: 'settled', at, callId: 'call-1', audit: [] },
+      'released-nothing': { type: 'released', at, callId: 'call-1', uses: [], audit: [] },
+      'resolved-as-unsure': { type: 'resolved', at, callId: 'call-1', outcome: 'unsure', by: alice, audit: [] },
+    },
   }),
   'ledger.use/1': object({ at, grantId: 'grant-1', ordinal: 3, operation: 'operation-1' }, ['at', 'grantId', 'ordinal', 'operation'], {
+    valid: { 'of-a-turn': { at, ...heldUse, turn: 'operation-of-a-turn' } },
     invalid: { 'ordinal-zero': { at, grantId: 'grant-1', ordinal: 0, operation: 'operation-1' } },
+  }),
+  'ledger.use.released/1': object({ at, ...heldUse }, ['at', 'grantId', 'ordinal', 'operation'], {
+    invalid: { 'ordinal-zero': { at, ...heldUse, ordinal: 0 } },
   }),
   'log.record/1': {
     valid: { issued: [logEvent] },

@@ -8,7 +8,7 @@ import { Ts } from './time.ts';
 export const AuditOutcome = z.enum(['allowed', 'denied', 'succeeded', 'failed', 'escalated']);
 export type AuditOutcome = z.infer<typeof AuditOutcome>;
 
-/** Kinds of audit record: those of the contracts, and the two of the management plane (design §4, rule 9). */
+/** Kinds of audit record: those of the contracts, a use given back, and the two of the management plane (design §4, rule 9). */
 export const AUDIT_TYPES = [
   'authority.resolved',
   'authorization.checked',
@@ -21,6 +21,7 @@ export const AUDIT_TYPES = [
   'tool.namespace.catalog.listed',
   'tool.namespace.selection.updated',
   'turn.ended',
+  'grant.usage.released',
   'admin.changed',
   'admin.refused',
 ] as const;

@@ -133,6 +133,8 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'authority.decide': bodies([authorityWire.AuthorityDecide], authorityWire.AuthorityDecideReply),
   'authority.reach': bodies([authorityWire.AuthorityReach], authorityWire.AuthorityReachReply),
   'usage.distrust': bodies([authorityWire.UsageDistrust], authorityWire.UsageDistrustReply),
+  'usage.held': bodies([authorityWire.UsageHeld], authorityWire.UsageHeldReply),
+  'usage.release': bodies([authorityWire.UsageRelease], authorityWire.UsageReleaseReply),
   'message.send': bodies([messageWire.MessageSend], messageWire.MessageSendReply),
   'message.inbox': bodies([messageWire.MessageInbox], messageWire.MessageInboxReply),
   'message.ack': bodies([messageWire.MessageAck], messageWire.MessageAckReply),
@@ -140,7 +142,7 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   audit: bodies([recordsWire.AuditRecordMessage]),
   'feed.audit': bodies([recordsWire.AuditRecordMessage]),
   'records.query': bodies([recordsWire.RecordsQuery], recordsWire.RecordsQueryReply),
-  ledger: bodies([ledgerWire.LedgerRecordMessage, ledgerWire.UseClaimMessage]),
+  ledger: bodies([ledgerWire.LedgerRecordMessage, ledgerWire.UseClaimMessage, ledgerWire.UseReleasedMessage]),
   log: bodies([logWire.LogRecordMessage]),
 };
 

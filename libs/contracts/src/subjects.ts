@@ -62,6 +62,8 @@ export const SUBJECTS = {
   'authority.decide': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'authority.reach': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'usage.distrust': { use: 'internal-request', from: ['tool-executor', 'messaging-router'], servedBy: 'authorizer' },
+  'usage.held': { use: 'internal-request', from: ['tool-executor'], servedBy: 'authorizer' },
+  'usage.release': { use: 'internal-request', from: ['tool-executor'], servedBy: 'authorizer' },
   'message.send': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.inbox': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.ack': { use: 'principal-request', servedBy: 'messaging-router' },

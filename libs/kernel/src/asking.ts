@@ -5,14 +5,34 @@ import type { ParsedGrant } from './parsed-grant.ts';
 /** What a rule needs to know of the world. Rules ask by yielding; whoever drives them answers. */
 export type Ask = UseAsk | AncestorAsk | VerifyAsk | RevocationAsk;
 
-/** Is a use of a bounded grant left, and when consuming: take one. `max` is the grant's `maxUses`. */
-export interface UseAsk {
-  readonly ask: 'use';
-  readonly namespaceId: string;
+/** How often a bounded grant may be used: its `maxUses`. */
+export interface Budget {
   readonly grantId: string;
   readonly max: number;
-  readonly consume: boolean;
 }
+
+/**
+ * Is a use of a bounded grant left, and when consuming: take one. `above` are bounded ancestors whose budgets it shares: a use of
+ * each is taken in the same step, or none of any.
+ */
+export interface UseAsk extends Budget {
+  readonly ask: 'use';
+  readonly namespaceId: string;
+  readonly consume: boolean;
+  readonly above?: readonly Budget[];
+}
+
+/** All that one use is counted in, nearest first. */
+export const budgetsOf = ({ grantId, max, above = [] }: Pick<UseAsk, 'grantId' | 'max' | 'above'>): readonly [Budget, ...Budget[]] => [
+  { grantId, max },
+  ...above,
+];
+
+/** The question about a use of these budgets. */
+export const useOf = ([first, ...above]: readonly [Budget, ...Budget[]]): Budget & Pick<UseAsk, 'above'> => ({
+  ...first,
+  ...(above.length === 0 ? {} : { above }),
+});
 
 /** The grant with this id in this namespace, from the authoritative store alone. */
 export interface AncestorAsk {

@@ -250,6 +250,19 @@ export const toolInvoked = (
   return record(mark, 'tool.invoked', outcome, own, { source, cause, failClosed: failClosed(call.reason), catalogHash: offered });
 };
 
+/** Uses of one decision, given back because what it allowed never started. */
+export const usageReleased = (
+  mark: AuditMark,
+  { grantId, operationId }: { readonly grantId: string; readonly operationId?: string | undefined },
+): AuditEvent =>
+  record(
+    mark,
+    'grant.usage.released',
+    'succeeded',
+    { grantId, operationId, reason: 'pre_admission_release' },
+    { source: 'kernel', usageState: 'released' },
+  );
+
 /** One delivery. Accepted and delivered both succeeded. */
 export const messageSent = (
   mark: AuditMark,

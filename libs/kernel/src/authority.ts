@@ -42,6 +42,8 @@ export interface HeldAuthority {
   readonly grants: readonly ParsedGrant[];
   readonly snapshot: AuthoritySnapshot;
   readonly policy?: PolicyResolution;
+  /** Whether, in this namespace at this revision, a bounded grant may be passed on and shares its budget with what is below it. */
+  readonly sharedBudgets?: boolean;
 }
 
 /** Why a set of grants cannot be trusted. For the host alone: callers hear `authority_unavailable`. */
@@ -53,6 +55,8 @@ export interface AuthorityFailure {
 export interface LoadOptions {
   readonly grantLimit?: number;
   readonly policy?: PolicyResolution;
+  /** Off when absent: then no bounded grant may be passed on. */
+  readonly sharedBudgets?: boolean;
 }
 
 /**
@@ -81,7 +85,7 @@ const hold = <Material>(
   givenContext: AccessContext,
   material: readonly Material[],
   read: (entry: Material) => Result<ParsedGrant, unknown>,
-  { grantLimit = GRANTS_MAX, policy }: LoadOptions,
+  { grantLimit = GRANTS_MAX, policy, sharedBudgets }: LoadOptions,
 ): Result<HeldAuthority, AuthorityFailure> => {
   if (material.length > grantLimit) return err({ code: 'grant_limit_exceeded' });
   const parsedContext = AccessContext.safeParse(givenContext);
@@ -111,6 +115,7 @@ const hold = <Material>(
     grants,
     snapshot,
     ...(policy === undefined ? {} : { policy }),
+    ...(sharedBudgets === true ? { sharedBudgets } : {}),
   };
   return ok(held as HeldAuthority);
 };

@@ -190,7 +190,9 @@ const worldOf = ({ usageStore, grantVerifier, delegationResolver, liveRevocation
   ...(usageStore === undefined
     ? {}
     : {
-        use: async ({ namespaceId, grantId, max, consume }) => {
+        use: async ({ namespaceId, grantId, max, consume, above }) => {
+          // This store counts one grant in a step: of several it could take one and then be refused the next.
+          if (above !== undefined) return 'unavailable';
           try {
             if (consume) return (await usageStore.tryConsume(namespaceId, grantId, max)) === true ? 'granted' : 'exhausted';
             const used = await usageStore.getUsage(namespaceId, grantId);

@@ -1,6 +1,6 @@
 import type { AccessContext, CapabilityGrant, Instant } from '@sharedos/contracts';
 import { sameAddress } from '@sharedos/contracts';
-import { type Asking, askAncestor } from './asking.ts';
+import { type Asking, type Budget, askAncestor } from './asking.ts';
 import { constraintEnvelopeViolation } from './constraints.ts';
 import { capabilityIsWithin } from './delegation.ts';
 import type { ParsedGrant } from './parsed-grant.ts';
@@ -23,9 +23,12 @@ export type ChainInvalidCode =
 
 export type ChainUnverifiedCode = 'resolver_unavailable' | 'resolver_failed' | 'parent_not_found';
 
-/** `chain`: ids of the ancestors accepted, nearest first. `grantId`: the grant at which the chain failed. */
+/**
+ * `chain`: ids of the ancestors accepted, nearest first. `budgets`: those of them that are bounded, where budgets are shared.
+ * `grantId`: the grant at which the chain failed.
+ */
 export type ChainVerdict =
-  | { readonly status: 'valid'; readonly chain: readonly string[] }
+  | { readonly status: 'valid'; readonly chain: readonly string[]; readonly budgets?: readonly Budget[] }
   | { readonly status: 'invalid'; readonly code: ChainInvalidCode; readonly grantId: string; readonly chain: readonly string[] }
   | { readonly status: 'unverified'; readonly code: ChainUnverifiedCode; readonly grantId: string; readonly chain: readonly string[] };
 
@@ -35,6 +38,8 @@ export interface ChainFrame {
   readonly admittedAt: Instant;
   /** The instant of the operation. */
   readonly now: Instant;
+  /** Whether a bounded grant may be passed on, every use below it counting as one of its own. */
+  readonly sharedBudgets?: boolean | undefined;
 }
 
 /**
@@ -45,10 +50,11 @@ export interface ChainFrame {
  */
 export function* validateChain(presented: ParsedGrant, frame: ChainFrame, ancestorsMax: number = ANCESTORS_MAX): Asking<ChainVerdict> {
   const chain: string[] = [];
+  const budgets: Budget[] = [];
   let child = presented;
   for (;;) {
     const { id, namespaceId, parentGrantId } = child.grant;
-    if (parentGrantId === undefined) return { status: 'valid', chain };
+    if (parentGrantId === undefined) return { status: 'valid', chain, ...(budgets.length === 0 ? {} : { budgets }) };
     if (chain.length >= ancestorsMax) return { status: 'invalid', code: 'chain_too_long', grantId: id, chain };
     const answer = yield* askAncestor({ namespaceId, grantId: parentGrantId });
     if (typeof answer === 'string') return { status: 'unverified', code: UNVERIFIED[answer], grantId: id, chain };
@@ -59,6 +65,8 @@ export function* validateChain(presented: ParsedGrant, frame: ChainFrame, ancest
       parentGrantId === presented.grant.id || chain.includes(parentGrantId) ? 'chain_cycle' : linkViolation(child, parent, frame);
     if (code !== undefined) return { status: 'invalid', code, grantId: parentGrantId, chain };
     chain.push(parentGrantId);
+    const { maxUses } = parent.grant.constraints;
+    if (maxUses !== undefined) budgets.push({ grantId: parentGrantId, max: maxUses });
     child = parent;
   }
 }
@@ -69,7 +77,11 @@ const UNVERIFIED = {
   not_found: 'parent_not_found',
 } as const satisfies Record<string, ChainUnverifiedCode>;
 
-const linkViolation = (child: ParsedGrant, parent: ParsedGrant, { context, admittedAt, now }: ChainFrame): ChainInvalidCode | undefined => {
+const linkViolation = (
+  child: ParsedGrant,
+  parent: ParsedGrant,
+  { context, admittedAt, now, sharedBudgets }: ChainFrame,
+): ChainInvalidCode | undefined => {
   const inner = child.grant;
   const outer = parent.grant;
   if (outer.namespaceId !== inner.namespaceId) return 'namespace_mismatch';
@@ -78,7 +90,7 @@ const linkViolation = (child: ParsedGrant, parent: ParsedGrant, { context, admit
   const depth = outer.constraints.delegationDepth ?? 0;
   if (depth < 1) return 'delegation_not_permitted';
   if ((inner.constraints.delegationDepth ?? 0) > depth - 1) return 'delegation_depth_exceeded';
-  if (outer.constraints.maxUses !== undefined) return 'bounded_parent_not_delegable';
+  if (outer.constraints.maxUses !== undefined && sharedBudgets !== true) return 'bounded_parent_not_delegable';
   if (!inner.capabilities.every((mine) => outer.capabilities.some((theirs) => capabilityIsWithin(mine, theirs, context))))
     return 'capability_widened';
   // A grant cannot act before it was issued, so a start left out is its issue. An end or purpose left out is a widening.
@@ -91,3 +103,9 @@ const linkViolation = (child: ParsedGrant, parent: ParsedGrant, { context, admit
 /** Whether a grant serves a purpose: it names none, or this very one. */
 export const servesPurpose = ({ constraints }: CapabilityGrant, purpose: string): boolean =>
   constraints.purposes === undefined || constraints.purposes.includes(purpose);
+
+/** Every budget that a use of a grant counts in: its own, if it is bounded, and those of its chain. */
+export const budgetsOfChain = (
+  { id, constraints: { maxUses } }: CapabilityGrant,
+  { budgets = [] }: Extract<ChainVerdict, { status: 'valid' }>,
+): readonly Budget[] => [...(maxUses === undefined ? [] : [{ grantId: id, max: maxUses }]), ...budgets];

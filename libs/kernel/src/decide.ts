@@ -6,10 +6,10 @@ import {
   type JsonObj,
   sameAddress,
 } from '@sharedos/contracts';
-import { type Asking, askRevocation, askUse, askVerify } from './asking.ts';
+import { type Asking, askRevocation, askUse, askVerify, useOf } from './asking.ts';
 import type { AuthorityFailure, HeldAuthority } from './authority.ts';
 import { type HostCeiling, askCeiling } from './ceiling.ts';
-import { type ChainFrame, type ChainVerdict, servesPurpose, validateChain } from './chain.ts';
+import { type ChainFrame, type ChainVerdict, budgetsOfChain, servesPurpose, validateChain } from './chain.ts';
 import { capabilityIntersectsCeiling, capabilityMatches } from './matching.ts';
 import type { ParsedGrant } from './parsed-grant.ts';
 import { parseRequirement } from './parsed-requirement.ts';
@@ -162,7 +162,7 @@ type BrokenChain = Exclude<ChainVerdict, { status: 'valid' }>;
  * @param revocationChecks Added to, one by one, as live revocation is asked.
  */
 export function* walk(
-  { context, admittedAt, policy }: HeldAuthority,
+  { context, admittedAt, policy, sharedBudgets }: HeldAuthority,
   grants: Iterable<ParsedGrant>,
   asked: CapabilityRequirement,
   options: DecideOptions,
@@ -177,7 +177,7 @@ export function* walk(
   if (request.resource.owner !== undefined && !sameAddress(request.resource.owner, context.owner))
     return { code: 'invalid_request', rejections: [] };
 
-  const frame: ChainFrame = { context, admittedAt, now };
+  const frame: ChainFrame = { context, admittedAt, now, sharedBudgets };
   const covers = mode === 'execute' ? capabilityMatches : capabilityIntersectsCeiling;
   const rejections: GrantRejection[] = [];
   let unverified: BrokenChain | undefined;
@@ -186,7 +186,7 @@ export function* walk(
   let exhausted = false;
 
   for (const held of grants) {
-    const { id, constraints, capabilities } = held.grant;
+    const { id, capabilities } = held.grant;
     const unfit = unfitness(held, frame, context) ?? (yield* verifierRejection(held, context, checks));
     if (unfit !== undefined) {
       rejections.push({ grantId: id, reason: unfit });
@@ -219,8 +219,9 @@ export function* walk(
         continue;
       }
     }
-    if (constraints.maxUses === undefined) return { code: 'allowed', grantId: id, rejections };
-    const use = yield* askUse({ namespaceId: context.namespaceId, grantId: id, max: constraints.maxUses, consume });
+    const [budget, ...above] = budgetsOfChain(held.grant, chain);
+    if (budget === undefined) return { code: 'allowed', grantId: id, rejections };
+    const use = yield* askUse({ namespaceId: context.namespaceId, ...useOf([budget, ...above]), consume });
     if (use === 'granted') return { code: 'allowed', grantId: id, rejections, useTaken: consume };
     if (use === 'missing_port') return { code: 'usage_store_unavailable', rejections, stoppedAt: id, missingDependency: 'usageStore' };
     if (use === 'unavailable') return { code: 'usage_store_unavailable', rejections, stoppedAt: id };

@@ -62,6 +62,11 @@ export type DeriveGrantResult =
   | { readonly ok: true; readonly grant: CapabilityGrant }
   | { readonly ok: false; readonly reason: DelegationRefusal };
 
+export interface DeriveOptions {
+  /** Whether a bounded grant may be passed on; what is below it then shares its budget. Off when absent. */
+  readonly sharedBudgets?: boolean;
+}
+
 /**
  * Passes on part of a grant. It refuses and never clamps, so what was asked is what is issued; the first failure answers.
  * Bounds that the request leaves out are inherited and written out, because at use an omission counts as a widening.
@@ -72,12 +77,16 @@ export type DeriveGrantResult =
  *   others, is refused as `window_not_within_parent`.
  * @see spec/authorization.md §9.1
  */
-export const deriveGrant = (parent: CapabilityGrant, request: DeriveGrantRequest): DeriveGrantResult => {
+export const deriveGrant = (
+  parent: CapabilityGrant,
+  request: DeriveGrantRequest,
+  { sharedBudgets = false }: DeriveOptions = {},
+): DeriveGrantResult => {
   const asked = request.constraints ?? {};
   const parentDepth = parent.constraints.delegationDepth ?? 0;
   if (request.capabilities.length === 0) return refused('empty_capabilities');
   if (request.id === parent.id) return refused('id_collides_with_parent');
-  if (parent.constraints.maxUses !== undefined) return refused('bounded_parent_not_delegable');
+  if (parent.constraints.maxUses !== undefined && !sharedBudgets) return refused('bounded_parent_not_delegable');
   if (parentDepth <= 0) return refused('parent_not_delegable');
   if (asked.delegationDepth !== undefined && asked.delegationDepth > parentDepth - 1) return refused('depth_exhausted');
   // Each requested capability inside one parent capability: never assembled from several.

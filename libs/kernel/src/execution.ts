@@ -10,6 +10,7 @@ import {
   type LedgerRecord,
   type MessageEnvelope,
   type RuntimeManifest,
+  type UseTaken,
   hashOf,
 } from '@sharedos/contracts';
 import { unreachable } from './decider.ts';
@@ -54,7 +55,10 @@ export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState 
         openCalls.delete(record.callId);
         settledCalls.add(record.callId);
         break;
+      // Neither starts an effect nor answers one. What a human resolved comes after the end, and is read where it is shown.
+      case 'released':
       case 'noted':
+      case 'resolved':
         break;
       case 'ended':
         ended = record;
@@ -72,6 +76,14 @@ export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState 
     ...(ended === undefined ? {} : { ended }),
   };
 };
+
+/** The uses that an operation's records say something may run on, or may have run on. Any other it was handed out is only reserved. */
+export const usesAdmitted = (records: readonly LedgerRecord[]): readonly UseTaken[] =>
+  records.flatMap((record) =>
+    record.type === 'opened' || record.type === 'admitted'
+      ? [...(record.use === undefined ? [] : [record.use]), ...(record.above ?? [])]
+      : [],
+  );
 
 /** A request for an operation, as it arrived. `requestSequence` is its place in the queue, which a redelivery keeps; 0 for none. */
 export interface RequestMark {

@@ -12,7 +12,7 @@ import {
   timestampOf,
 } from '@sharedos/contracts';
 import { type Decider, accept, invariant, refuse, unreachable } from './decider.ts';
-import { type DelegationRefusal, deriveGrant } from './delegation.ts';
+import { type DelegationRefusal, type DeriveOptions, deriveGrant } from './delegation.ts';
 
 /** `grant` is composed by the handler, of the terms asked and the caller known from the subject. */
 export type GrantCommand =
@@ -106,7 +106,7 @@ export type ComposeDerivedCode = 'identity_mismatch' | 'not_the_holder' | 'paren
 export const composeDerivedGrant = (
   parent: CapabilityGrant,
   terms: GrantTerms,
-  { requestedBy, at }: { readonly requestedBy: Address; readonly at: Instant },
+  { requestedBy, at, ...options }: { readonly requestedBy: Address; readonly at: Instant } & DeriveOptions,
 ): Result<CapabilityGrant, { readonly code: ComposeDerivedCode }> => {
   if (terms.issuer !== undefined && !sameAddress(terms.issuer, requestedBy)) return err({ code: 'identity_mismatch' });
   if (!sameAddress(parent.subject, requestedBy)) return err({ code: 'not_the_holder' });
@@ -118,7 +118,7 @@ export const composeDerivedGrant = (
   );
   // The parent may have been dated by another replica, whose clock is ahead of ours by their skew. A child is never older.
   const issuedAt = timestampOf(Math.max(at, instantOf(parent.issuedAt) ?? at));
-  const derived = deriveGrant(parent, { id, subject, capabilities, issuedAt, constraints, metadata });
+  const derived = deriveGrant(parent, { id, subject, capabilities, issuedAt, constraints, metadata }, options);
   return derived.ok ? ok(derived.grant) : err({ code: derived.reason });
 };
 

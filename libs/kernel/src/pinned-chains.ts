@@ -32,10 +32,10 @@ export class PinnedChains {
     return verdict;
   }
 
-  /** The instant until which a chain is known to be valid, or `-Infinity`. */
+  /** The instant until which a chain is known to be valid and to need no counter, or `-Infinity`. */
   validUntil(held: ParsedGrant): number {
     const known = this.#known.get(held);
-    return known?.verdict.status === 'valid' ? known.until : -Infinity;
+    return known?.verdict.status === 'valid' && known.verdict.budgets === undefined ? known.until : -Infinity;
   }
 
   *#answering(rule: Asking<ChainVerdict>): Asking<ChainVerdict> {

@@ -7,9 +7,9 @@ import {
   canonicalJson,
   sameAddress,
 } from '@sharedos/contracts';
-import { type Asking, askUse } from './asking.ts';
+import { type Asking, askUse, useOf } from './asking.ts';
 import type { HeldAuthority } from './authority.ts';
-import type { ChainFrame } from './chain.ts';
+import { type ChainFrame, budgetsOfChain } from './chain.ts';
 import { type DecideOptions, currentChain, unfitness, verifierRejection } from './decide.ts';
 
 /**
@@ -23,9 +23,9 @@ export function* computeReach(
   authority: HeldAuthority,
   { now, checks, ancestorsMax }: { readonly now: Instant } & Pick<DecideOptions, 'checks' | 'ancestorsMax'>,
 ): Asking<ReachResult> {
-  const { context, admittedAt, grants } = authority;
+  const { context, admittedAt, grants, sharedBudgets } = authority;
   if (admittedAt === undefined || !Number.isFinite(now)) return { status: 'computed', reach: [] };
-  const frame: ChainFrame = { context, admittedAt, now };
+  const frame: ChainFrame = { context, admittedAt, now, sharedBudgets };
   const entries = new Map<string, ResourceReach>();
   for (const held of grants) {
     const unfit = unfitness(held, frame, context) ?? (yield* verifierRejection(held, context, checks));
@@ -33,9 +33,10 @@ export function* computeReach(
     const live = yield* currentChain(held, frame, context, { checks, ancestorsMax });
     if (live === 'unavailable') return { status: 'unavailable', reasonCode: 'authority_unavailable' };
     if (live.chain === 'revoked' || live.chain.status !== 'valid') continue;
-    const { id, constraints, capabilities } = held.grant;
-    if (constraints.maxUses !== undefined) {
-      const use = yield* askUse({ namespaceId: context.namespaceId, grantId: id, max: constraints.maxUses, consume: false });
+    const { capabilities } = held.grant;
+    const [budget, ...above] = budgetsOfChain(held.grant, live.chain);
+    if (budget !== undefined) {
+      const use = yield* askUse({ namespaceId: context.namespaceId, ...useOf([budget, ...above]), consume: false });
       if (use === 'unavailable' || use === 'missing_port') return { status: 'unavailable', reasonCode: 'usage_store_unavailable' };
       if (use === 'exhausted') continue;
     }

@@ -75,6 +75,9 @@ export type AuthorityDecide = z.infer<typeof AuthorityDecide.schema>;
 export const UseTaken = z.strictObject({ grantId: Id, ordinal: z.int().min(1), epoch: Id });
 export type UseTaken = z.infer<typeof UseTaken>;
 
+/** One use of each bounded ancestor, taken in the same step; only where the namespace shares budgets over delegation. */
+export const UsesAbove = bounded(z.array(UseTaken), 1, 16);
+
 /** The verdict on a question. `status`/`code` are what a caller hears; `cause` and the records are for audit alone. */
 export const Verdict = z.strictObject({
   revision: Revision,
@@ -85,6 +88,7 @@ export const Verdict = z.strictObject({
   resource: CapabilityRequirement.shape.resource.optional(),
   action: Action.optional(),
   use: UseTaken.optional(),
+  above: UsesAbove.optional(),
   audit: bounded(z.array(AuditEvent), 0, 2),
 });
 export type Verdict = z.infer<typeof Verdict>;
@@ -108,3 +112,18 @@ export const AuthorityReachReply = replyMessage('authority.reach.reply/1', Reach
 export const UsageDistrust = wireMessage('usage.distrust/1', z.strictObject({ epoch: Id }));
 export type UsageDistrust = z.infer<typeof UsageDistrust.schema>;
 export const UsageDistrustReply = replyMessage('usage.distrust.reply/1', z.strictObject({}));
+
+/** The uses that one turn, or one send, was handed out and nobody gave back: those it spent, and those it only reserved. */
+export const UsageHeld = wireMessage('usage.held/1', z.strictObject({ turn: Id }));
+export type UsageHeld = z.infer<typeof UsageHeld.schema>;
+export const HeldUse = z.strictObject({ grantId: Id, ordinal: z.int().min(1), operation: Id });
+export type HeldUse = z.infer<typeof HeldUse>;
+export const UsageHeldReply = replyMessage('usage.held.reply/1', z.strictObject({ epoch: Id, uses: bounded(z.array(HeldUse), 0, 20_000) }));
+
+/** Gives reserved uses back to the counters, after the ledger says that nothing will ever run on them. */
+export const UsageRelease = wireMessage(
+  'usage.release/1',
+  z.strictObject({ epoch: Id, turn: Id, uses: bounded(z.array(HeldUse), 1, 20_000) }),
+);
+export type UsageRelease = z.infer<typeof UsageRelease.schema>;
+export const UsageReleaseReply = replyMessage('usage.release.reply/1', z.strictObject({}));

@@ -7,7 +7,7 @@ import { Address, AgentAddress } from '../principals.ts';
 import { Hash, Id } from '../scalars.ts';
 import { Ts } from '../time.ts';
 import { ToolResult } from '../tools.ts';
-import { UseTaken } from './authority.ts';
+import { UseTaken, UsesAbove } from './authority.ts';
 import { Revision } from './revision.ts';
 import { wireMessage } from './wire.ts';
 
@@ -23,10 +23,12 @@ const Audits = bounded(z.array(AuditEvent), 0, 10_008);
  *
  * - `claimed`: this owner, and no other, runs it. `requestSequence` tells a redelivery from a second request.
  * - `opened`: authority is held and the turn admitted.
+ * - `released`: this call will never be admitted, so the uses that were reserved for it are given back.
  * - `admitted`: the effect of this call may start now. Without `settled`, it is unknown whether it happened.
  * - `settled`: the answer of the call. A refused call has this record only.
  * - `noted`: something to record that is neither a call nor the end.
  * - `ended`: the one terminal answer.
+ * - `resolved`: after the end, what a human found out about a call that was left unknown. It changes no answer.
  */
 export const LedgerRecord = z.discriminatedUnion('type', [
   z.strictObject({
@@ -41,8 +43,24 @@ export const LedgerRecord = z.discriminatedUnion('type', [
     agent: AgentAddress.optional(),
     requestSequence: z.int().min(0),
   }),
-  z.strictObject({ type: z.literal('opened'), at: Ts, revision: Revision, use: UseTaken.optional(), audit: Audits }),
-  z.strictObject({ type: z.literal('admitted'), at: Ts, callId: Id, tool: Id.optional(), use: UseTaken.optional(), audit: Audits }),
+  z.strictObject({
+    type: z.literal('opened'),
+    at: Ts,
+    revision: Revision,
+    use: UseTaken.optional(),
+    above: UsesAbove.optional(),
+    audit: Audits,
+  }),
+  z.strictObject({
+    type: z.literal('admitted'),
+    at: Ts,
+    callId: Id,
+    tool: Id.optional(),
+    use: UseTaken.optional(),
+    above: UsesAbove.optional(),
+    audit: Audits,
+  }),
+  z.strictObject({ type: z.literal('released'), at: Ts, callId: Id, uses: bounded(z.array(UseTaken), 1, 17), audit: Audits }),
   z.strictObject({ type: z.literal('settled'), at: Ts, callId: Id, result: ToolResult, audit: Audits }),
   z.strictObject({ type: z.literal('noted'), at: Ts, audit: Audits }),
   z.strictObject({
@@ -53,13 +71,29 @@ export const LedgerRecord = z.discriminatedUnion('type', [
     result: z.union([ExecutionResult, DeliveryResult]),
     audit: Audits,
   }),
+  z.strictObject({
+    type: z.literal('resolved'),
+    at: Ts,
+    callId: Id,
+    outcome: z.enum(['happened', 'did_not_happen']),
+    by: Address,
+    audit: Audits,
+  }),
 ]);
 export type LedgerRecord = z.infer<typeof LedgerRecord>;
 export type ClaimedRecord = Extract<LedgerRecord, { type: 'claimed' }>;
 export type EndedRecord = Extract<LedgerRecord, { type: 'ended' }>;
 export const LedgerRecordMessage = wireMessage('ledger.record/1', LedgerRecord);
 
-/** One use of one bounded grant, spent. The first claim of an ordinal is the only one. */
-export const UseClaim = z.strictObject({ at: Ts, grantId: Id, ordinal: z.int().min(1), operation: Id });
+/**
+ * One use of one bounded grant, spent. The first claim of an ordinal is the only one, until it is released. `turn` is the stem that
+ * all operations of one turn are named from: whoever ends the turn of a dead owner finds its reservations by it.
+ */
+export const UseClaim = z.strictObject({ at: Ts, grantId: Id, ordinal: z.int().min(1), operation: Id, turn: Id.optional() });
 export type UseClaim = z.infer<typeof UseClaim>;
 export const UseClaimMessage = wireMessage('ledger.use/1', UseClaim);
+
+/** A use given back before anything ran on it. `operation` can never claim this ordinal again; anybody else may. */
+export const UseReleased = z.strictObject({ at: Ts, grantId: Id, ordinal: z.int().min(1), operation: Id });
+export type UseReleased = z.infer<typeof UseReleased>;
+export const UseReleasedMessage = wireMessage('ledger.use.released/1', UseReleased);
