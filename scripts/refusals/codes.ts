@@ -263,6 +263,14 @@ export const SECTIONS: readonly Section[] = [
           RECORD,
         ],
         ['model_call_failed', 'model driver, failed', 'the model did not answer', 'the code', RECORD],
+        ['model_output_truncated', 'model driver, failed', 'the model stopped at its limit and not at its end', 'the code', RECORD],
+        [
+          'model_malformed_call_limit_exceeded',
+          'model driver, failed',
+          'the model wrote too many calls that could not be read',
+          'the code',
+          RECORD,
+        ],
         [
           'turn_cancelled',
           'envelope, cancelled',
@@ -468,7 +476,6 @@ export const SECTIONS: readonly Section[] = [
         [
           ...['harness_not_started', 'harness_exited_without_outcome', 'harness_ended_without_outcome', 'harness_frame_limit_exceeded'],
           ...['harness_arguments_unparseable', 'harness_command_rejected', 'harness_failed'],
-          ...['model_output_truncated', 'model_malformed_call_limit_exceeded'],
         ].map((code): Row => [
           code,
           'driver or harness, failed',

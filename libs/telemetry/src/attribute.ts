@@ -39,6 +39,15 @@ export const ATTRIBUTE = {
   genAiToolName: 'gen_ai.tool.name',
   genAiToolCallId: 'gen_ai.tool.call.id',
   genAiConversationId: 'gen_ai.conversation.id',
+  /** And `chat` for one question to a model. */
+  genAiProviderName: 'gen_ai.provider.name',
+  genAiRequestModel: 'gen_ai.request.model',
+  genAiResponseModel: 'gen_ai.response.model',
+  genAiFinishReasons: 'gen_ai.response.finish_reasons',
+  genAiInputTokens: 'gen_ai.usage.input_tokens',
+  genAiOutputTokens: 'gen_ai.usage.output_tokens',
+  httpStatusCode: 'http.response.status_code',
+  httpResendCount: 'http.request.resend_count',
 
   errorType: 'error.type',
 } as const;

@@ -29,6 +29,8 @@ export const SPAN = {
   auditForward: 'audit.forward',
   recordsQuery: 'records.query',
   turnSubmit: 'turn.submit',
+  /** With the name of the model behind it, as the conventions for generative AI have it. */
+  modelChat: 'chat',
 } as const;
 
 export type SpanName = (typeof SPAN)[keyof typeof SPAN];
