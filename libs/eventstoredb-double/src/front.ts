@@ -1,0 +1,77 @@
+import { type Server, type Socket, connect, createServer } from 'node:net';
+
+/** The port that clients connect to. Everything goes through to the server behind it, unless it is told otherwise. */
+export interface Front {
+  readonly port: number;
+  /** From now on no byte passes in either direction, while connections stay open and new ones are taken. */
+  blackHole(): void;
+  /** Bytes pass again; those that were held back come through, as they do when a cable is plugged in again. */
+  heal(): void;
+  /** Ends every connection at once. Clients may connect again. */
+  cutConnections(): void;
+  close(): Promise<void>;
+}
+
+interface Pair {
+  readonly outside: Socket;
+  readonly inside: Socket;
+}
+
+export const openFront = async (host: string, port: number, insidePort: number): Promise<Front> => {
+  const pairs = new Set<Pair>();
+  let isHole = false;
+
+  const server: Server = createServer((outside) => {
+    const inside = connect({ host: '127.0.0.1', port: insidePort });
+    const pair = { outside, inside };
+    pairs.add(pair);
+    for (const socket of [outside, inside]) {
+      socket.setNoDelay(true);
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        pairs.delete(pair);
+        outside.destroy();
+        inside.destroy();
+      });
+    }
+    pass(outside, inside);
+    pass(inside, outside);
+    if (isHole) hold(pair);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the front has no port');
+
+  return {
+    port: address.port,
+    blackHole: () => {
+      isHole = true;
+      pairs.forEach(hold);
+    },
+    heal: () => {
+      isHole = false;
+      for (const { outside, inside } of pairs) for (const socket of [outside, inside]) socket.resume();
+    },
+    cutConnections: () => {
+      for (const { outside } of pairs) outside.destroy();
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const { outside } of pairs) outside.destroy();
+      }),
+  };
+};
+
+/** Not `pipe`: it would set a socket flowing again that was held. */
+const pass = (from: Socket, to: Socket): void => {
+  from.on('data', (chunk) => void to.write(chunk));
+};
+
+const hold = ({ outside, inside }: Pair): void => {
+  outside.pause();
+  inside.pause();
+};
