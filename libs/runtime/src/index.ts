@@ -5,6 +5,7 @@ export * from './errors.ts';
 export * from './escalate-tool.ts';
 export * from './escalation-reason.ts';
 export * from './limits.ts';
+export * from './mcp/index.ts';
 export * from './model/index.ts';
 export * from './runtime.ts';
 export * from './scripted-driver.ts';
