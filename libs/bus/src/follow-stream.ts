@@ -109,6 +109,7 @@ class Feed implements Follow {
       heartbeatMs: this.#options.heartbeatMs ?? HEARTBEAT_MS,
       batch: this.#options.batch ?? BATCH,
       signal: this.#stopped.signal,
+      gapless: true,
       onLife: () => {
         onLife();
         this.#setAlive(true);

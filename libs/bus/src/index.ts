@@ -1,6 +1,7 @@
 export * from './bus.ts';
 export * from './connect.ts';
 export * from './follow-stream.ts';
+export * from './forward-queue.ts';
 export { type HeaderFields, type WithHeaders, contextFromHeaders, traceHeaders } from './headers.ts';
 export * from './js-rights.ts';
 export * from './nats-config.ts';

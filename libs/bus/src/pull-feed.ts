@@ -1,6 +1,6 @@
 import { type Msg, type Subscription, createInbox } from 'nats';
 import type { Bus } from './bus.ts';
-import { type StoredMessage, placeOf, storedFromDelivery } from './stored-message.ts';
+import { type DeliveryPlace, type StoredMessage, placeOf, storedFromDelivery } from './stored-message.ts';
 
 export interface PullFeedOptions {
   /** Where this consumer is asked for messages. */
@@ -8,16 +8,21 @@ export interface PullFeedOptions {
   readonly heartbeatMs: number;
   readonly batch: number;
   readonly signal: AbortSignal;
+  /** Whether this reader gets all of the consumer's messages, so that a gap between two of them is trouble. */
+  readonly gapless: boolean;
   /** Every sign of life: a message, a beat, "nothing now". */
   readonly onLife: () => void;
-  readonly onMessage: (message: StoredMessage) => void | Promise<void>;
+  /** What it returns makes the next message wait. */
+  readonly onMessage: (message: StoredMessage, delivery: { readonly raw: Msg; readonly place: DeliveryPlace }) => void | Promise<void>;
+  /** What was fetched and never handed over, once the feed has ended. */
+  readonly onLeft?: (left: readonly { readonly raw: Msg; readonly place: DeliveryPlace }[]) => void;
 }
 
 const PULL_MS = 30_000;
 
 /**
- * Pulls from one fresh consumer until something is wrong, and then says what. One pull at a time; what arrives while a handler
- * still works is held, at most a batch and a half of it.
+ * Pulls from one consumer until something is wrong, and then says what. One pull at a time; what arrives while a handler still
+ * works is held, at most a batch and a half of it.
  *
  * @returns Why it ended, once the handler at work is done. It never rejects as long as `onMessage` does not.
  */
@@ -25,6 +30,12 @@ export const pullFeed = (bus: Bus, options: PullFeedOptions): Promise<string> =>
   new Promise((resolve) => {
     void new PullFeed(bus, options, resolve);
   });
+
+interface Held {
+  readonly message: StoredMessage;
+  readonly raw: Msg;
+  readonly place: DeliveryPlace;
+}
 
 class PullFeed {
   readonly #bus: Bus;
@@ -35,7 +46,7 @@ class PullFeed {
   readonly #unwatch: () => void;
   readonly #watchdog: NodeJS.Timeout;
   readonly #onAbort = (): void => this.#end('stopped');
-  #held: StoredMessage[] = [];
+  #held: Held[] = [];
   #handling: Promise<void> | undefined;
   #ended = false;
   #pull = 0;
@@ -94,20 +105,22 @@ class PullFeed {
 
   #delivered(message: Msg): void {
     const place = placeOf(message.reply);
-    if (place === undefined || place.consumerSequence !== this.#consumerSequence + 1) return this.#end('a message is missing');
+    if (place === undefined || (this.#options.gapless && place.consumerSequence !== this.#consumerSequence + 1)) {
+      return this.#end('a message is missing');
+    }
     this.#consumerSequence = place.consumerSequence;
     this.#outstanding -= 1;
     this.#alive();
-    const stored = storedFromDelivery(message, place);
-    if (this.#handling === undefined) this.#hand(stored);
-    else this.#held.push(stored);
+    const held = { message: storedFromDelivery(message, place), raw: message, place };
+    if (this.#handling === undefined) this.#hand(held);
+    else this.#held.push(held);
     this.#askForMore();
   }
 
   /** Most handlers are done when they return; only one that is not makes the ones behind it wait. */
-  #hand(first: StoredMessage): void {
-    for (let next: StoredMessage | undefined = first; next !== undefined && !this.#ended; next = this.#held.shift()) {
-      const handling = this.#options.onMessage(next);
+  #hand(first: Held): void {
+    for (let next: Held | undefined = first; next !== undefined && !this.#ended; next = this.#held.shift()) {
+      const handling = this.#options.onMessage(next.message, next);
       if (handling === undefined) continue;
       this.#handling = handling.then(() => {
         this.#handling = undefined;
@@ -137,11 +150,13 @@ class PullFeed {
   #end(reason: string): void {
     if (this.#ended) return;
     this.#ended = true;
+    const left = this.#held;
     this.#held = [];
     clearInterval(this.#watchdog);
     this.#unwatch();
     this.#options.signal.removeEventListener('abort', this.#onAbort);
     if (!this.#subscription.isClosed() && !this.#bus.nats.isClosed()) this.#subscription.unsubscribe();
+    this.#options.onLeft?.(left);
     if (this.#handling === undefined) this.#onEnded(reason);
     else void this.#handling.then(() => this.#onEnded(reason));
   }

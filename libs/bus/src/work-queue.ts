@@ -1,9 +1,10 @@
-import { type ParsedSubject, type Result, type Unavailable, ok, parseSubject, unavailable } from '@sharedos/contracts';
+import type { ParsedSubject, Result, Unavailable } from '@sharedos/contracts';
 import type { Msg } from 'nats';
 import type { Bus } from './bus.ts';
-import { type WithHeaders, contextFromHeaders, headerOf } from './headers.ts';
+import { type WithHeaders, contextFromHeaders } from './headers.ts';
 import { OnePull } from './one-pull.ts';
-import { type DeliveryPlace, placeOf } from './stored-message.ts';
+import { placeOf } from './stored-message.ts';
+import { Taken } from './taken.ts';
 import { SpanKind, inMessageSpan } from './trace-span.ts';
 import { backoffMs, pause, within } from './waiting.ts';
 
@@ -59,7 +60,6 @@ export interface WorkQueue {
   stop(options: { readonly graceMs: number }): Promise<void>;
 }
 
-const ACK_MS = 5_000;
 const RETRY_MS = 1_000;
 const RETRY_MOST_MS = 60_000;
 const ABORTED_MS = 2_000;
@@ -159,64 +159,5 @@ class PullingQueue implements WorkQueue {
 
   #respond(message: Msg, verb: string): void {
     if (this.#bus.connected && !this.#bus.nats.isClosed()) message.respond(verb);
-  }
-}
-
-class Taken implements QueuedDelivery {
-  readonly parsed: ParsedSubject | undefined;
-  readonly sequence: number;
-  readonly deliveryCount: number;
-  readonly signal: AbortSignal;
-  readonly #bus: Bus;
-  readonly #message: Msg;
-  readonly #onTerminated: WorkQueueOptions['onTerminated'];
-  settled = false;
-
-  constructor(bus: Bus, message: Msg, place: DeliveryPlace, signal: AbortSignal, onTerminated: WorkQueueOptions['onTerminated']) {
-    this.#bus = bus;
-    this.#message = message;
-    this.#onTerminated = onTerminated;
-    this.parsed = parseSubject(message.subject);
-    this.sequence = place.sequence;
-    this.deliveryCount = place.deliveryCount;
-    this.signal = signal;
-  }
-
-  get subject(): string {
-    return this.#message.subject;
-  }
-
-  get data(): Uint8Array {
-    return this.#message.data;
-  }
-
-  get redelivered(): boolean {
-    return this.deliveryCount > 1;
-  }
-
-  header(name: string): string | undefined {
-    return headerOf(this.#message.headers, name);
-  }
-
-  async ack(): Promise<Result<void, Unavailable>> {
-    this.settled = true;
-    if (!this.#bus.connected) return unavailable('not connected to NATS');
-    const done = await this.#bus.replies.send(this.#message.reply ?? '', '+ACK', undefined, ACK_MS);
-    return done.ok ? ok(undefined) : unavailable(done.error.reason);
-  }
-
-  nak(delayMs: number): void {
-    this.#settle(`-NAK ${JSON.stringify({ delay: Math.round(delayMs * 1_000_000) })}`);
-  }
-
-  term(reason: string): void {
-    // The broker of 2.9 takes no reason with it, and would read one as no answer at all.
-    this.#settle('+TERM');
-    this.#onTerminated?.(this.sequence, reason);
-  }
-
-  #settle(verb: string): void {
-    this.settled = true;
-    if (this.#bus.connected && !this.#bus.nats.isClosed()) this.#message.respond(verb);
   }
 }

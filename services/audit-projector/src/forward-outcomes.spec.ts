@@ -1,4 +1,4 @@
-import type { QueuedDelivery } from '@sharedos/bus';
+import type { ForwardDelivery } from '@sharedos/bus';
 import { type AuditEvent, type LedgerRecord, SCHEMA_HEADER, ok, parseSubject, unavailable } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { forwardOutcomes } from './forward-outcomes.ts';
@@ -33,7 +33,7 @@ const projector = (stores: (id: string) => boolean = () => true) => {
   /** Hands one message over. @returns How it was settled. */
   const hand = async (body: unknown, { subject = OPERATION, schema = 'ledger.record/1' } = {}): Promise<string> => {
     let settled = 'not settled';
-    const delivery: QueuedDelivery = {
+    const delivery: ForwardDelivery = {
       subject,
       parsed: parseSubject(subject),
       data: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
@@ -41,8 +41,7 @@ const projector = (stores: (id: string) => boolean = () => true) => {
       sequence: 7,
       redelivered: false,
       deliveryCount: 1,
-      signal: new AbortController().signal,
-      ack: async () => ((settled = 'acknowledged'), ok(undefined)),
+      done: () => void (settled = 'acknowledged'),
       nak: () => void (settled = 'handed back'),
       term: () => void (settled = 'terminated'),
     };

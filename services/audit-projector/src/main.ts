@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { AuthorityClient, TURN_LEASE_MS, runService, serveRoutes, storeAudit, streamHead, workQueue } from '@sharedos/bus';
+import { AuthorityClient, forwardQueue, runService, serveRoutes, storeAudit, streamHead } from '@sharedos/bus';
 import { composeAuditProjector } from './compose.ts';
 import { projectorSettings } from './config.ts';
 import { followRecords } from './follow-records.ts';
@@ -32,11 +32,10 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
     concurrencyMax: REQUESTS_AT_ONCE,
     onDefect,
   });
-  const queue = workQueue(bus, {
+  const queue = forwardQueue(bus, {
     stream: 'LEDGER',
     consumer: 'audit-projector',
     concurrency: FORWARDED_AT_ONCE,
-    leaseMs: TURN_LEASE_MS,
     handle: service.forward,
     onDefect,
     onTrouble: (reason) => log('queue trouble', { reason }),
