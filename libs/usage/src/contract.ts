@@ -1,7 +1,7 @@
 import { type Result, type Unavailable, type UseTaken, encodeName, ok, unavailable } from '@sharedos/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RebuildOptions, RebuiltUsageStore } from './rebuilt-store.ts';
-import type { BoundedGrant, SpentUse, UsageState } from './usage-store.ts';
+import type { BoundedGrant, Reservation, SpentUse, Taken, UsageState } from './usage-store.ts';
 
 /** One memory of counters that can be lost, and stores that share it as replicas do. */
 export interface UsageHarness {
@@ -52,10 +52,21 @@ const gate = <T>() => {
   return { give, reached, wait: () => (reach(), given) };
 };
 
+/** What `operation` of the turn `turn` asks for. */
+export const by = (operation: string, turn = 'turn'): Reservation => ({ operation, turn });
+
+const onlyUse = (taken: Taken): UseTaken | undefined => (taken.kind === 'taken' ? taken.uses[0] : undefined);
+
 const taken = async (store: RebuiltUsageStore, operation: string, of: BoundedGrant = grant): Promise<UseTaken | undefined> => {
-  const use = await store.take(of, operation);
+  const use = await store.take([of], by(operation));
   if (!use.ok) throw new Error(`take was ${use.error.reason}`);
-  return use.value;
+  return onlyUse(use.value);
+};
+
+/** Uses handed out of one grant. */
+const countOf = async (store: RebuiltUsageStore, of: BoundedGrant = grant) => {
+  const counted = await store.count([of]);
+  return counted.ok ? ok(counted.value[0]) : counted;
 };
 
 const ordinalOf = async (store: RebuiltUsageStore, operation: string, of?: BoundedGrant): Promise<number | undefined> =>
@@ -90,8 +101,8 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
     const persistently = async (store: RebuiltUsageStore, operation: string): Promise<UseTaken | undefined> => {
       const giveUp = AbortSignal.timeout(OPEN_WITHIN_MS);
       for (;;) {
-        const use = await store.take(grant, operation);
-        if (use.ok) return use.value;
+        const use = await store.take([grant], by(operation));
+        if (use.ok) return onlyUse(use.value);
         if (giveUp.aborted) throw new Error(`never answered: ${use.error.reason}`);
         await store.whenOpen(OPEN_WITHIN_MS);
       }
@@ -109,7 +120,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         const [one, two] = [await opened(), await opened()];
         const ordinals = await Promise.all(Array.from({ length: 20 }, (_, index) => ordinalOf(index % 2 === 0 ? one : two, 'operation')));
         expect(new Set(ordinals)).toEqual(new Set([1]));
-        expect(await two.count(grant)).toEqual(ok(1));
+        expect(await countOf(two)).toEqual(ok(1));
       });
 
       it('still knows an operation when all uses are handed out, and refuses any other', async () => {
@@ -122,9 +133,9 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
 
       it('counts without consuming', async () => {
         const store = await opened();
-        expect(await store.count(grant)).toEqual(ok(0));
+        expect(await countOf(store)).toEqual(ok(0));
         await taken(store, 'operation');
-        for (let asked = 0; asked < 10; asked += 1) expect(await store.count(grant)).toEqual(ok(1));
+        for (let asked = 0; asked < 10; asked += 1) expect(await countOf(store)).toEqual(ok(1));
         expect(await ordinalOf(store, 'next')).toBe(2);
       });
 
@@ -154,7 +165,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
           ['a', 'x'.repeat(249)],
         ] as const;
         for (const [namespaceId, grantId] of names) expect(await ordinalOf(store, 'operation', { namespaceId, grantId, max: 1 })).toBe(1);
-        for (const [namespaceId, grantId] of names) expect(await store.count({ namespaceId, grantId, max: 1 })).toEqual(ok(1));
+        for (const [namespaceId, grantId] of names) expect(await countOf(store, { namespaceId, grantId, max: 1 })).toEqual(ok(1));
       });
 
       it('keeps apart operations whose names differ only in oddities, unpaired surrogates included', async () => {
@@ -171,8 +182,8 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         const truth = gate<Result<readonly SpentUse[], Unavailable>>();
         const store = replica({ spentUses: truth.wait });
         await truth.reached;
-        expect(await store.take(grant, 'operation')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
-        expect(await store.count(grant)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await store.take([grant], by('operation'))).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await countOf(store)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
         truth.give(ok([spent(1, 'before')]));
         expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
         expect(await ordinalOf(store, 'operation')).toBe(2);
@@ -186,7 +197,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         ];
         const states: UsageState[] = [];
         const store = await opened({ spentUses: async () => answers.shift() ?? ok([]), onState: (state) => states.push(state) });
-        expect(await store.count(grant)).toEqual(ok(1));
+        expect(await countOf(store)).toEqual(ok(1));
         expect(states.map(({ state }) => state)).toEqual(['rebuilding', 'closed', 'rebuilding', 'closed', 'rebuilding', 'open']);
         expect(states[1]?.reason).toContain('ledger away');
       });
@@ -200,13 +211,13 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
           return ok([spent(1, 'before')]);
         };
         const store = await opened({ spentUses, onState: (state) => states.push(state) });
-        expect(await store.count(grant)).toEqual(ok(1));
+        expect(await countOf(store)).toEqual(ok(1));
         expect(states).toContainEqual({ state: 'closed', reason: 'broken reader' });
       });
 
       it('goes on after the highest spent ordinal, fills the holes below first, and knows who spent what', async () => {
         const store = await opened({ spentUses: async () => ok([spent(4, 'd'), spent(1, 'a')]) });
-        expect(await store.count(grant)).toEqual(ok(2));
+        expect(await countOf(store)).toEqual(ok(2));
         expect(await ordinalOf(store, 'd')).toBe(4);
         expect(await ordinalOf(store, 'x')).toBe(2);
         expect(await ordinalOf(store, 'y')).toBe(3);
@@ -222,9 +233,9 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
             : { ...spent(1, 'operation'), grantId: `small-${index}` },
         );
         const store = await opened({ spentUses: async () => ok(uses) });
-        expect(await store.count({ ...grant, grantId: 'large', max: 2_000 })).toEqual(ok(1_500));
+        expect(await countOf(store, { ...grant, grantId: 'large', max: 2_000 })).toEqual(ok(1_500));
         expect(await ordinalOf(store, 'operation-1499', { ...grant, grantId: 'large', max: 2_000 })).toBe(1_500);
-        for (const index of [1_500, 2_999]) expect(await store.count({ ...grant, grantId: `small-${index}`, max: 1 })).toEqual(ok(1));
+        for (const index of [1_500, 2_999]) expect(await countOf(store, { ...grant, grantId: `small-${index}`, max: 1 })).toEqual(ok(1));
       });
 
       it('agrees on one epoch when several replicas rebuild at once', async () => {
@@ -244,7 +255,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         let reads = 0;
         const later = await opened({ spentUses: async () => ((reads += 1), ok([])) });
         expect(reads).toBe(0);
-        expect(await later.count(grant)).toEqual(ok(1));
+        expect(await countOf(later)).toEqual(ok(1));
       });
 
       // Nothing to fill is a rebuild too: only its last step can notice the wipe.
@@ -259,7 +270,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         stale.give(ok(read));
         expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
         expect(reads).toBe(2);
-        expect(await store.count(grant)).toEqual(ok(2));
+        expect(await countOf(store)).toEqual(ok(2));
       });
 
       it('never replaces the counters of a rival that finished first', async () => {
@@ -297,12 +308,12 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
           const giveUp = AbortSignal.timeout(OPEN_WITHIN_MS);
           for (let spent = 0; !giveUp.aborted;) {
             const operation = `operation-${worker}-${spent}`;
-            const use = await store.take(bounded, operation);
+            const use = await store.take([bounded], by(operation));
             // Asked again under the same name: the use may have been taken and only its answer lost.
             if (!use.ok) await store.whenOpen(OPEN_WITHIN_MS);
-            else if (use.value === undefined) return;
-            else if (ledger.claim(bounded, use.value, operation)) spent += 1;
-            else await store.distrust(use.value.epoch);
+            else if (use.value.kind === 'exhausted') return;
+            else if (ledger.claim(bounded, onlyUse(use.value) as UseTaken, operation)) spent += 1;
+            else await store.distrust((onlyUse(use.value) as UseTaken).epoch);
             if (ledger.ordinals().length >= 10) lost ??= lose();
           }
           throw new Error('never came to an end');
@@ -319,7 +330,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         const store = await opened({ ...ledger, onState: (state) => states.push(state) });
         for (const operation of ['a', 'b']) ledger.claim(grant, (await taken(store, operation)) as UseTaken, operation);
         await lose();
-        const count = await store.count(grant);
+        const count = await countOf(store);
         expect(count.ok ? count.value : 2).toBe(2);
         expect((await persistently(store, 'c'))?.ordinal).toBe(3);
         expect((await persistently(store, 'a'))?.ordinal).toBe(1);
@@ -331,7 +342,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         const store = await opened();
         const before = await taken(store, 'a');
         await harness.wipe();
-        expect(await store.count(grant)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await countOf(store)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
         expect((await persistently(store, 'b'))?.epoch).not.toBe(before?.epoch);
       });
 
@@ -352,9 +363,9 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         let ticks = 0;
         const ticking = setInterval(() => (ticks += 1), 10);
         const startedAt = performance.now();
-        expect(await store.take(grant, 'operation')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await store.take([grant], by('operation'))).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
         const firstMs = performance.now() - startedAt;
-        expect(await store.count(grant)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await countOf(store)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
         clearInterval(ticking);
         expect(performance.now() - startedAt).toBeLessThan(ANSWERS_WITHIN_MS);
         expect(ticks).toBeGreaterThanOrEqual(Math.floor(firstMs / 50));
@@ -369,7 +380,7 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         // The ledger knows more than the counters: they went back in time.
         for (const ordinal of [1, 2, 3]) ledger.claim(grant, { ...before, ordinal }, `claimed-${ordinal}`);
         await one.distrust(before.epoch);
-        expect(await one.take(grant, 'b')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await one.take([grant], by('b'))).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
         expect(await one.whenOpen(OPEN_WITHIN_MS)).toBe(true);
         const after = (await persistently(two, 'b')) as UseTaken;
         expect(after).toMatchObject({ ordinal: 4 });
@@ -411,8 +422,8 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
       it('answers unavailable', async () => {
         const store = await opened();
         await store.close();
-        expect(await store.take(grant, 'operation')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
-        expect(await store.count(grant)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await store.take([grant], by('operation'))).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await countOf(store)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
         expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(false);
       });
     });

@@ -1,4 +1,5 @@
-import type { BoundedGrant } from './usage-store.ts';
+import type { HeldUse } from '@sharedos/contracts';
+import type { BoundedGrant, Budgets, Reservation } from './usage-store.ts';
 
 /** The counter of one grant as the ledger's claims say it stands. */
 export interface GrantCounter {
@@ -8,8 +9,8 @@ export interface GrantCounter {
   readonly highest: number;
   /** Ordinals below it that nobody spent, lowest first: the next to be handed out. */
   readonly free: readonly number[];
-  /** Operations and the ordinal each spent. */
-  readonly operations: readonly (readonly [operation: string, ordinal: number])[];
+  /** Operations, the ordinal each spent, and the turn it was part of. */
+  readonly operations: readonly (readonly [operation: string, ordinal: number, turn?: string | undefined])[];
 }
 
 /** The epoch given is not the one in force: the memory was lost, or another replica replaced it. */
@@ -38,9 +39,11 @@ export interface CounterSession {
   /** Removes what earlier rebuilds left, as long as `epoch` is in force. */
   sweep(epoch: string): Promise<void>;
 
-  /** @returns the ordinal, or `undefined` when all are handed out. */
-  take(epoch: string, grant: BoundedGrant, operation: string): Promise<number | undefined | typeof LOST>;
-  count(epoch: string, grant: BoundedGrant): Promise<number | typeof LOST>;
+  /** @returns an ordinal of each budget, or the place of the first that has none left. */
+  take(epoch: string, budgets: Budgets, by: Reservation): Promise<readonly number[] | { readonly exhausted: number } | typeof LOST>;
+  count(epoch: string, budgets: Budgets): Promise<readonly number[] | typeof LOST>;
+  held(epoch: string, namespaceId: string, turn: string): Promise<readonly HeldUse[] | typeof LOST>;
+  release(epoch: string, grant: Omit<BoundedGrant, 'max'>, turn: string, use: HeldUse): Promise<undefined | typeof LOST>;
 
   /** Calls back once if the connection ends other than by `close`. */
   onLost(listener: (lost: SessionLost) => void): void;

@@ -1,7 +1,7 @@
-import { encodeName } from '@sharedos/contracts';
+import { type HeldUse, encodeName } from '@sharedos/contracts';
 import { type CounterSession, type GrantCounter, LOST, SessionLost } from './counter-session.ts';
 import { type RebuildOptions, type RebuiltUsageStore, rebuiltUsageStore } from './rebuilt-store.ts';
-import type { BoundedGrant } from './usage-store.ts';
+import { type BoundedGrant, type Budgets, HELD_MAX, type Reservation } from './usage-store.ts';
 
 interface Counter {
   highest: number;
@@ -32,16 +32,23 @@ export const counterMemory = (): CounterMemory => {
   let stalled = false;
   const candidates = new Set<string>();
   const counters = new Map<string, Counter>();
+  const turns = new Map<string, Map<string, HeldUse>>();
   const connected = new Set<(lost: SessionLost) => void>();
 
   const wipe = (): void => {
     epochInForce = undefined;
     candidates.clear();
     counters.clear();
+    turns.clear();
   };
 
-  const nameOf = (epoch: string, grant: { readonly namespaceId: string; readonly grantId: string }): string =>
-    encodeName(epoch, grant.namespaceId, grant.grantId);
+  const nameOf = (epoch: string, grant: Omit<BoundedGrant, 'max'>): string => encodeName(epoch, grant.namespaceId, grant.grantId);
+  const hold = (epoch: string, namespaceId: string, turn: string, use: HeldUse): void => {
+    const name = encodeName(epoch, namespaceId, turn);
+    const held = turns.get(name) ?? new Map<string, HeldUse>();
+    turns.set(name, held.set(heldName(use), use));
+  };
+  const freshCounter = (): Counter => ({ highest: 0, free: [], operations: new Map() });
 
   const connect = async (): Promise<CounterSession> => {
     if (stalled) throw new SessionLost('the memory does not answer');
@@ -82,8 +89,10 @@ export const counterMemory = (): CounterMemory => {
         counters.set(nameOf(candidate, counter), {
           highest: counter.highest,
           free: [...counter.free],
-          operations: new Map(counter.operations),
+          operations: new Map(counter.operations.map(([operation, ordinal]) => [operation, ordinal])),
         });
+        for (const [operation, ordinal, turn] of counter.operations)
+          if (turn !== undefined) hold(candidate, counter.namespaceId, turn, { grantId: counter.grantId, ordinal, operation });
         return true;
       },
       install: async (candidate) => {
@@ -96,26 +105,49 @@ export const counterMemory = (): CounterMemory => {
       sweep: async (epoch) => {
         alive();
         if (epochInForce !== epoch) return;
-        for (const name of counters.keys()) if (!name.startsWith(`${epoch}.`)) counters.delete(name);
+        for (const old of [counters, turns]) for (const name of old.keys()) if (!name.startsWith(`${epoch}.`)) old.delete(name);
       },
-      take: async (epoch: string, grant: BoundedGrant, operation: string) => {
+      take: async (epoch: string, budgets: Budgets, { operation, turn }: Reservation) => {
         alive();
         if (epochInForce !== epoch) return LOST;
-        const name = nameOf(epoch, grant);
-        const counter = counters.get(name) ?? { highest: 0, free: [], operations: new Map<string, number>() };
-        const known = counter.operations.get(operation);
-        if (known !== undefined) return known;
-        const ordinal = counter.free.shift() ?? (counter.highest < grant.max ? (counter.highest += 1) : undefined);
-        if (ordinal === undefined) return undefined;
-        counter.operations.set(operation, ordinal);
-        counters.set(name, counter);
-        return ordinal;
+        const of = budgets.map((grant) => ({ ...grant, counter: counters.get(nameOf(epoch, grant)) ?? freshCounter() }));
+        const exhausted = of.findIndex(
+          ({ counter, max }) => !counter.operations.has(operation) && counter.free.length === 0 && counter.highest >= max,
+        );
+        if (exhausted >= 0) return { exhausted };
+        return of.map(({ counter, ...grant }) => {
+          const known = counter.operations.get(operation);
+          if (known !== undefined) return known;
+          const ordinal = counter.free.shift() ?? (counter.highest += 1);
+          counter.operations.set(operation, ordinal);
+          counters.set(nameOf(epoch, grant), counter);
+          hold(epoch, grant.namespaceId, turn, { grantId: grant.grantId, ordinal, operation });
+          return ordinal;
+        });
       },
-      count: async (epoch: string, grant: BoundedGrant) => {
+      count: async (epoch: string, budgets: Budgets) => {
+        alive();
+        if (epochInForce !== epoch) return LOST;
+        return budgets.map((grant) => {
+          const counter = counters.get(nameOf(epoch, grant));
+          return counter === undefined ? 0 : counter.highest - counter.free.length;
+        });
+      },
+      held: async (epoch: string, namespaceId: string, turn: string) => {
+        alive();
+        if (epochInForce !== epoch) return LOST;
+        return [...(turns.get(encodeName(epoch, namespaceId, turn))?.values() ?? [])].slice(0, HELD_MAX);
+      },
+      release: async (epoch: string, grant, turn: string, { ordinal, operation }: HeldUse) => {
         alive();
         if (epochInForce !== epoch) return LOST;
         const counter = counters.get(nameOf(epoch, grant));
-        return counter === undefined ? 0 : counter.highest - counter.free.length;
+        if (counter?.operations.get(operation) === ordinal) {
+          counter.operations.delete(operation);
+          counter.free = [...counter.free, ordinal].sort((a, b) => a - b);
+        }
+        turns.get(encodeName(epoch, grant.namespaceId, turn))?.delete(heldName({ grantId: grant.grantId, operation }));
+        return undefined;
       },
       onLost: (told) => {
         listener = told;
@@ -145,6 +177,9 @@ export const counterMemory = (): CounterMemory => {
     connect,
   };
 };
+
+/** JSON escapes a lone surrogate, which an operation may have and a name may not. */
+const heldName = ({ grantId, operation }: Pick<HeldUse, 'grantId' | 'operation'>): string => JSON.stringify([grantId, operation]);
 
 /** A usage store in this process. Stores given the same `memory` count together. */
 export const memoryUsageStore = ({

@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
-import { type Result, type Unavailable, type UseTaken, ok, unavailable } from '@sharedos/contracts';
+import { type HeldUse, type Result, type Unavailable, ok, unavailable } from '@sharedos/contracts';
 import { type CounterSession, LOST, SessionLost } from './counter-session.ts';
 import { countersOf } from './spent-counters.ts';
-import type { BoundedGrant, SpentUses, UsageState, UsageStore } from './usage-store.ts';
+import type { BoundedGrant, Budgets, Reservation, SpentUses, Taken, TurnUses, UsageState, UsageStore } from './usage-store.ts';
 
 export interface RebuildOptions {
   readonly spentUses: SpentUses;
@@ -136,16 +136,34 @@ export const rebuiltUsageStore = (connect: () => Promise<CounterSession>, option
   let recovery = recover();
 
   return {
-    count: async (grant: BoundedGrant) => {
-      const counted = await step((session, epoch) => session.count(epoch, grant));
+    count: async (budgets: Budgets) => {
+      const counted = await step((session, epoch) => session.count(epoch, budgets));
       return counted.ok ? ok(counted.value.value) : counted;
     },
 
-    take: async (grant: BoundedGrant, operation: string): Promise<Result<UseTaken | undefined, Unavailable>> => {
-      const taken = await step((session, epoch) => session.take(epoch, grant, operation));
+    take: async (budgets: Budgets, by: Reservation): Promise<Result<Taken, Unavailable>> => {
+      const taken = await step((session, epoch) => session.take(epoch, budgets, by));
       if (!taken.ok) return taken;
-      const { value: ordinal, epoch } = taken.value;
-      return ok(ordinal === undefined ? undefined : { grantId: grant.grantId, ordinal, epoch });
+      const { value, epoch } = taken.value;
+      if ('exhausted' in value) return ok({ kind: 'exhausted', grantId: (budgets[value.exhausted] as BoundedGrant).grantId });
+      const uses = value.map((ordinal, at) => ({ grantId: (budgets[at] as BoundedGrant).grantId, ordinal, epoch }));
+      return ok({ kind: 'taken', uses });
+    },
+
+    held: async (namespaceId: string, turn: string): Promise<Result<TurnUses, Unavailable>> => {
+      const held = await step((session, epoch) => session.held(epoch, namespaceId, turn));
+      return held.ok ? ok({ epoch: held.value.epoch, uses: held.value.value }) : held;
+    },
+
+    release: async (namespaceId: string, turn: string, epoch: string, uses: readonly HeldUse[]) => {
+      for (const use of uses) {
+        const released = await step(async (session, inForce) =>
+          // Counters rebuilt meanwhile were rebuilt from a ledger that says released.
+          inForce === epoch ? session.release(epoch, { namespaceId, grantId: use.grantId }, turn, use) : undefined,
+        );
+        if (!released.ok) return released;
+      }
+      return ok(undefined);
     },
 
     distrust: async (epoch: string) => {

@@ -40,15 +40,18 @@ return candidate
 `;
 
 /**
- * KEYS: epoch, candidates, highest, free, operations.
- * ARGV: candidate, highest, count of free ordinals, free ordinals…, then operation and ordinal in turn….
+ * KEYS: epoch, candidates, highest, free, operations, then one set of each turn named….
+ * ARGV: candidate, highest, count of free ordinals, free ordinals…, count of turns, what each turn holds…, then operation and
+ * ordinal in turn….
  */
 const FILL = `
 if not of_this_server(ARGV[1]) or redis.call('SISMEMBER', KEYS[2], ARGV[1]) == 0 then return 0 end
 redis.call('SET', KEYS[3], ARGV[2])
 local free = tonumber(ARGV[3])
 for at = 4, 3 + free do redis.call('ZADD', KEYS[4], ARGV[at], ARGV[at]) end
-for at = 4 + free, #ARGV, 2 do redis.call('HSET', KEYS[5], ARGV[at], ARGV[at + 1]) end
+local turns = tonumber(ARGV[4 + free])
+for at = 1, turns do redis.call('SADD', KEYS[5 + at], ARGV[4 + free + at]) end
+for at = 5 + free + turns, #ARGV, 2 do redis.call('HSET', KEYS[5], ARGV[at], ARGV[at + 1]) end
 return 1
 `;
 
@@ -69,28 +72,70 @@ for at = 2, #KEYS do redis.call('UNLINK', KEYS[at]) end
 return 1
 `;
 
-/** KEYS: epoch, highest, free, operations. ARGV: epoch, operation, max. Replies the ordinal, 0 for none left, -1 for a lost epoch. */
+/**
+ * KEYS: epoch, turn, then highest, free and operations of each budget…. ARGV: epoch, operation, then the maximum of each budget and
+ * what the turn holds of it, without the ordinal….
+ * Replies an ordinal of each budget; one negative number -1 for a lost epoch, or -1 - n when budget n, counted from 1, has none left.
+ *
+ * All budgets are looked at before any is taken from, so that a refused step takes nothing. A server that is out of memory refuses
+ * the script at its start and not between two writes of it.
+ */
 const TAKE = `
-if in_force() ~= ARGV[1] then return -1 end
-local known = redis.call('HGET', KEYS[4], ARGV[2])
-if known then return tonumber(known) end
-local hole = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
-if hole then
-  redis.call('HSET', KEYS[4], ARGV[2], hole)
-  redis.call('ZREM', KEYS[3], hole)
-  return tonumber(hole)
+if in_force() ~= ARGV[1] then return { -1 } end
+local budgets = (#KEYS - 2) / 3
+local ordinals = {}
+for at = 1, budgets do
+  local key = 3 * at
+  local known = redis.call('HGET', KEYS[key + 2], ARGV[2])
+  if known then
+    ordinals[at] = tonumber(known)
+  elseif redis.call('ZCARD', KEYS[key + 1]) == 0 and tonumber(redis.call('GET', KEYS[key]) or '0') >= tonumber(ARGV[1 + 2 * at]) then
+    return { -1 - at }
+  end
 end
-local highest = tonumber(redis.call('GET', KEYS[2]) or '0')
-if highest >= tonumber(ARGV[3]) then return 0 end
-local ordinal = redis.call('INCR', KEYS[2])
-redis.call('HSET', KEYS[4], ARGV[2], string.format('%d', ordinal))
-return ordinal
+for at = 1, budgets do
+  local key = 3 * at
+  if not ordinals[at] then
+    local hole = redis.call('ZRANGE', KEYS[key + 1], 0, 0)[1]
+    local ordinal = hole and tonumber(hole) or redis.call('INCR', KEYS[key])
+    local text = string.format('%d', ordinal)
+    redis.call('HSET', KEYS[key + 2], ARGV[2], text)
+    redis.call('SADD', KEYS[2], text .. ' ' .. ARGV[2 + 2 * at])
+    if hole then redis.call('ZREM', KEYS[key + 1], hole) end
+    ordinals[at] = ordinal
+  end
+end
+return ordinals
 `;
 
-/** KEYS: epoch, highest, free. ARGV: epoch. Replies the uses handed out, -1 for a lost epoch. */
+/** KEYS: epoch, then highest and free of each budget…. ARGV: epoch. Replies the uses handed out of each, or -1 for a lost epoch. */
 const COUNT = `
+if in_force() ~= ARGV[1] then return { -1 } end
+local counts = {}
+for at = 2, #KEYS, 2 do counts[at / 2] = tonumber(redis.call('GET', KEYS[at]) or '0') - redis.call('ZCARD', KEYS[at + 1]) end
+return counts
+`;
+
+/** KEYS: epoch, turn. ARGV: epoch, how many at most. Replies what the turn holds, after the word that the epoch is in force. */
+const HELD = `
+if in_force() ~= ARGV[1] then return { 'lost' } end
+local held = redis.call('SRANDMEMBER', KEYS[2], ARGV[2])
+table.insert(held, 1, 'held')
+return held
+`;
+
+/**
+ * KEYS: epoch, turn, highest, free, operations. ARGV: epoch, operation, ordinal, what the turn holds. Replies 1, or -1 for a lost
+ * epoch. The ordinal is free again only if this operation still has it.
+ */
+const RELEASE = `
 if in_force() ~= ARGV[1] then return -1 end
-return tonumber(redis.call('GET', KEYS[2]) or '0') - redis.call('ZCARD', KEYS[3])
+if redis.call('HGET', KEYS[5], ARGV[2]) == ARGV[3] then
+  redis.call('HDEL', KEYS[5], ARGV[2])
+  redis.call('ZADD', KEYS[4], ARGV[3], ARGV[3])
+end
+redis.call('SREM', KEYS[2], ARGV[4])
+return 1
 `;
 
 export const SCRIPTS = {
@@ -102,6 +147,8 @@ export const SCRIPTS = {
   sweep: PRELUDE + SWEEP,
   take: PRELUDE + TAKE,
   count: PRELUDE + COUNT,
+  held: PRELUDE + HELD,
+  release: PRELUDE + RELEASE,
 } as const;
 
 export type ScriptName = keyof typeof SCRIPTS;

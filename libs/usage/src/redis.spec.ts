@@ -3,13 +3,22 @@ import { ok } from '@sharedos/contracts';
 import { Redis } from 'ioredis';
 import { OWN_PASSWORD, type OwnServer, startOwnRedis } from '@sharedos/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { usageStoreContract } from './contract.ts';
+import { by, usageStoreContract } from './contract.ts';
 import type { RebuiltUsageStore } from './rebuilt-store.ts';
 import { type RedisUsageOptions, redisUsageStore } from './redis.ts';
 import type { UsageState } from './usage-store.ts';
 
 const OPEN_WITHIN_MS = 10_000;
 const grant = { namespaceId: 'acme', grantId: 'grant-1', max: 5 };
+
+const takenBy = async (store: RebuiltUsageStore, operation: string) => {
+  const taken = await store.take([grant], by(operation));
+  return taken.ok ? ok(taken.value.kind === 'taken' ? taken.value.uses[0] : undefined) : taken;
+};
+const countOf = async (store: RebuiltUsageStore) => {
+  const counted = await store.count([grant]);
+  return counted.ok ? ok(counted.value[0]) : counted;
+};
 
 let redis: OwnServer;
 let admin: Redis;
@@ -72,32 +81,32 @@ describe('counters in Redis', () => {
 
   it('are rebuilt, not silently reloaded, when the scripts are gone', async () => {
     const store = await opened();
-    const before = await store.take(grant, 'a');
+    const before = await takenBy(store, 'a');
     await admin.script('FLUSH');
-    expect(await store.take(grant, 'b')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    expect(await takenBy(store, 'b')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
     expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
-    const after = await store.take(grant, 'c');
+    const after = await takenBy(store, 'c');
     expect(after).toMatchObject({ ok: true, value: { ordinal: 1 } });
     expect(after.ok && after.value?.epoch).not.toBe(before.ok && before.value?.epoch);
   });
 
   it('are not believed when they came from another server, as after a failover or with a snapshot', async () => {
     const store = await opened();
-    await store.take(grant, 'a');
+    await takenBy(store, 'a');
     const epoch = (await admin.get('sharedos.v1.uses:epoch')) as string;
     const foreign = `${'0'.repeat(40)}${epoch.slice(40)}`;
     await admin.set('sharedos.v1.uses:epoch', foreign);
-    expect(await store.take(grant, 'b')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    expect(await takenBy(store, 'b')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
     expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
     expect(await admin.get('sharedos.v1.uses:epoch')).not.toBe(foreign);
-    expect(await store.count(grant)).toEqual(ok(0));
+    expect(await countOf(store)).toEqual(ok(0));
   });
 
   it('stay closed on a server that may evict them', async () => {
     await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
     const store = replica();
     await closedWith('noeviction');
-    expect(await store.count(grant)).toMatchObject({ ok: false });
+    expect(await countOf(store)).toMatchObject({ ok: false });
     await admin.config('SET', 'maxmemory-policy', 'noeviction');
     expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
   });
@@ -105,26 +114,26 @@ describe('counters in Redis', () => {
   it('stay closed behind a wrong password', async () => {
     const store = replica({ url: redis.url.replace(OWN_PASSWORD, 'wrong') });
     await closedWith('WRONGPASS');
-    expect(await store.take(grant, 'a')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    expect(await takenBy(store, 'a')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
   });
 
   it('are found again, as they were, after the connection alone was lost', async () => {
     const store = await opened({ spentUses: async () => ok([]) });
-    const before = await store.take(grant, 'a');
+    const before = await takenBy(store, 'a');
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     await closedWith('connection');
     expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
-    expect(await store.take(grant, 'a')).toEqual(before);
+    expect(await takenBy(store, 'a')).toEqual(before);
     expect(states.filter(({ state }) => state === 'rebuilding')).toHaveLength(1);
   });
 
   it('leave nothing of earlier epochs behind', async () => {
     const store = await opened({ spentUses: async () => ok([{ ...grant, ordinal: 2, operation: 'spent' }]) });
-    const first = await store.take(grant, 'a');
+    const first = await takenBy(store, 'a');
     if (!first.ok || first.value === undefined) throw new Error('no use');
     await store.distrust(first.value.epoch);
     expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);
-    const second = await store.take(grant, 'a');
+    const second = await takenBy(store, 'a');
     if (!second.ok || second.value === undefined) throw new Error('no use');
     const { epoch } = second.value;
     const keys = await admin.keys('*');
@@ -138,7 +147,7 @@ describe('counters in Redis', () => {
     await redis.server.kill();
     await closedWith('Redis');
     const startedAt = performance.now();
-    expect(await store.take(grant, 'a')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    expect(await takenBy(store, 'a')).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
     expect(performance.now() - startedAt).toBeLessThan(100);
     await redis.server.restart();
     expect(await store.whenOpen(OPEN_WITHIN_MS)).toBe(true);

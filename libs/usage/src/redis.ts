@@ -1,10 +1,10 @@
 import { hash, randomBytes } from 'node:crypto';
-import { encodeToken } from '@sharedos/contracts';
+import { type HeldUse, decodeToken, encodeToken } from '@sharedos/contracts';
 import { Redis } from 'ioredis';
 import { type CounterSession, type GrantCounter, LOST, SessionLost } from './counter-session.ts';
 import { type RebuildOptions, type RebuiltUsageStore, rebuiltUsageStore } from './rebuilt-store.ts';
 import { SCRIPTS, type ScriptName } from './redis-scripts.ts';
-import type { BoundedGrant } from './usage-store.ts';
+import { type BoundedGrant, type Budgets, HELD_MAX, type Reservation } from './usage-store.ts';
 
 export interface RedisUsageOptions extends RebuildOptions {
   /** `redis://:password@host:port/db`. One server, without persistence and without eviction. */
@@ -21,10 +21,24 @@ const CANDIDATES_KEY = `${PREFIX}:candidates`;
 const NUMBER_KEY = `${PREFIX}:number`;
 const CONTROL_KEYS: ReadonlySet<string> = new Set([EPOCH_KEY, CANDIDATES_KEY, NUMBER_KEY]);
 
-/** The three keys of one grant in one epoch; the braces keep them together on one slot. */
-const keysOf = (epoch: string, grant: { readonly namespaceId: string; readonly grantId: string }) => {
-  const name = `${PREFIX}:${epoch}:{${encodeToken(grant.namespaceId)}.${encodeToken(grant.grantId)}}`;
+/** The three keys of one grant in one epoch. */
+const keysOf = (epoch: string, grant: Omit<BoundedGrant, 'max'>) => {
+  const name = `${PREFIX}:${epoch}:grant:${encodeToken(grant.namespaceId)}.${encodeToken(grant.grantId)}`;
   return { highest: `${name}:highest`, free: `${name}:free`, operations: `${name}:operations` };
+};
+
+/** The set of what one turn holds, whatever its grants. */
+const turnKey = (epoch: string, namespaceId: string, turn: string): string =>
+  `${PREFIX}:${epoch}:turn:${encodeToken(namespaceId)}.${encodeToken(turn)}`;
+
+/** What a turn holds of one grant, after the ordinal and a space. No part of it has a space. */
+const heldOf = (grantId: string, operation: string): string => `${encodeToken(grantId)} ${encodeToken(fieldOf(operation))}`;
+
+const readHeld = (text: string): HeldUse => {
+  const [ordinal, grant, operation] = text.split(' ').map((part, at) => (at === 0 ? part : decodeToken(part)));
+  if (typeof grant !== 'object' || typeof operation !== 'object' || !grant.ok || !operation.ok)
+    throw new SessionLost('Redis holds a use that nobody here wrote', true);
+  return { ordinal: Number(ordinal), grantId: grant.value, operation: JSON.parse(operation.value) as string };
 };
 
 /** An operation as a hash field. JSON escapes a lone surrogate, which UTF-8 would write like any other. */
@@ -105,8 +119,19 @@ const connectRedis = async (url: string, commandTimeoutMs: number): Promise<Coun
       for (let round = 0; round < rounds; round += 1) {
         const [from, to] = [round * FILL_VALUES, (round + 1) * FILL_VALUES];
         const holes = counter.free.slice(from, to);
-        const spent = counter.operations.slice(from, to).flatMap(([operation, ordinal]) => [fieldOf(operation), ordinal]);
-        if ((await run('fill', keys, [candidate, counter.highest, holes.length, ...holes, ...spent])) !== 1) return false;
+        const operated = counter.operations.slice(from, to);
+        const spent = operated.flatMap(([operation, ordinal]) => [fieldOf(operation), ordinal]);
+        const turns = operated.flatMap(([operation, ordinal, turn]) =>
+          turn === undefined
+            ? []
+            : [{ key: turnKey(candidate, counter.namespaceId, turn), holds: `${ordinal} ${heldOf(counter.grantId, operation)}` }],
+        );
+        const filled = await run(
+          'fill',
+          [...keys, ...turns.map(({ key }) => key)],
+          [candidate, counter.highest, holes.length, ...holes, turns.length, ...turns.map(({ holds }) => holds), ...spent],
+        );
+        if (filled !== 1) return false;
       }
       return true;
     },
@@ -123,15 +148,34 @@ const connectRedis = async (url: string, commandTimeoutMs: number): Promise<Coun
         cursor = next;
       } while (cursor !== '0');
     },
-    take: async (epoch: string, grant: BoundedGrant, operation: string) => {
-      const { highest, free, operations } = keysOf(epoch, grant);
-      const ordinal = (await run('take', [EPOCH_KEY, highest, free, operations], [epoch, fieldOf(operation), grant.max])) as number;
-      return ordinal === -1 ? LOST : ordinal === 0 ? undefined : ordinal;
+    take: async (epoch: string, budgets: Budgets, { operation, turn }: Reservation) => {
+      const keys = budgets.flatMap((grant) => Object.values(keysOf(epoch, grant)));
+      const each = budgets.flatMap(({ grantId, max }) => [max, heldOf(grantId, operation)]);
+      const [first, ...more] = (await run(
+        'take',
+        [EPOCH_KEY, turnKey(epoch, budgets[0].namespaceId, turn), ...keys],
+        [epoch, fieldOf(operation), ...each],
+      )) as [number, ...number[]];
+      if (first >= 0) return [first, ...more];
+      return first === -1 ? LOST : { exhausted: -first - 2 };
     },
-    count: async (epoch: string, grant: BoundedGrant) => {
-      const { highest, free } = keysOf(epoch, grant);
-      const count = (await run('count', [EPOCH_KEY, highest, free], [epoch])) as number;
-      return count === -1 ? LOST : count;
+    count: async (epoch: string, budgets: Budgets) => {
+      const keys = budgets.map((grant) => keysOf(epoch, grant)).flatMap(({ highest, free }) => [highest, free]);
+      const counts = (await run('count', [EPOCH_KEY, ...keys], [epoch])) as number[];
+      return counts[0] === -1 ? LOST : counts;
+    },
+    held: async (epoch: string, namespaceId: string, turn: string) => {
+      const [word, ...held] = (await run('held', [EPOCH_KEY, turnKey(epoch, namespaceId, turn)], [epoch, HELD_MAX])) as string[];
+      return word === 'held' ? held.map(readHeld) : LOST;
+    },
+    release: async (epoch: string, grant, turn: string, { ordinal, operation }: HeldUse) => {
+      const { highest, free, operations } = keysOf(epoch, grant);
+      const released = await run(
+        'release',
+        [EPOCH_KEY, turnKey(epoch, grant.namespaceId, turn), highest, free, operations],
+        [epoch, fieldOf(operation), ordinal, `${ordinal} ${heldOf(grant.grantId, operation)}`],
+      );
+      return released === -1 ? LOST : undefined;
     },
     onLost: (told) => {
       listener = told;

@@ -28,13 +28,19 @@ export async function* countersOf(uses: readonly SpentUse[]): AsyncGenerator<Gra
 const counterOf = (spent: SpentUse[]): GrantCounter => {
   spent.sort((a, b) => a.ordinal - b.ordinal);
   const free: number[] = [];
-  const operations = new Map<string, number>();
+  const operations = new Map<string, readonly [ordinal: number, turn: string | undefined]>();
   let highest = 0;
-  for (const { ordinal, operation } of spent) {
+  for (const { ordinal, operation, turn } of spent) {
     for (let hole = highest + 1; hole < ordinal && free.length < HOLES_MAX; hole += 1) free.push(hole);
     highest = ordinal;
-    if (!operations.has(operation)) operations.set(operation, ordinal);
+    if (!operations.has(operation)) operations.set(operation, [ordinal, turn]);
   }
   const { namespaceId, grantId } = spent[0] as SpentUse;
-  return { namespaceId, grantId, highest, free, operations: [...operations] };
+  return {
+    namespaceId,
+    grantId,
+    highest,
+    free,
+    operations: [...operations].map(([operation, [ordinal, turn]]) => [operation, ordinal, turn] as const),
+  };
 };

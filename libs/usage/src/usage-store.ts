@@ -1,4 +1,4 @@
-import type { Result, Unavailable, UseTaken } from '@sharedos/contracts';
+import type { HeldUse, Result, Unavailable, UseTaken } from '@sharedos/contracts';
 
 /** One bounded grant of one namespace. */
 export interface BoundedGrant {
@@ -8,11 +8,33 @@ export interface BoundedGrant {
   readonly max: number;
 }
 
+/** The budgets that one use counts in, all of one namespace: the grant's own, and those of ancestors that it shares. */
+export type Budgets = readonly [BoundedGrant, ...BoundedGrant[]];
+
+/** What a use is taken for. `turn` names whatever the operation is part of: what it reserves is found again by that name. */
+export interface Reservation {
+  readonly operation: string;
+  readonly turn: string;
+}
+
 export interface SpentUse {
   readonly namespaceId: string;
   readonly grantId: string;
   readonly ordinal: number;
   readonly operation: string;
+  /** Absent in claims written before turns were named in them. */
+  readonly turn?: string | undefined;
+}
+
+/** `exhausted`: the first budget that had none left; then nothing was taken of any. */
+export type Taken =
+  | { readonly kind: 'taken'; readonly uses: readonly UseTaken[] }
+  | { readonly kind: 'exhausted'; readonly grantId: string };
+
+/** All that a turn was handed out and nobody gave back, under one epoch. */
+export interface TurnUses {
+  readonly epoch: string;
+  readonly uses: readonly HeldUse[];
 }
 
 /**
@@ -26,16 +48,27 @@ export interface SpentUse {
  * @see docs/adr/0005-uses-are-claims.md
  */
 export interface UsageStore {
-  /** Uses handed out so far. Not consuming. */
-  count(grant: BoundedGrant): Promise<Result<number, Unavailable>>;
+  /** Uses handed out so far, of each budget in its order, in one atomic step. Not consuming. */
+  count(budgets: Budgets): Promise<Result<readonly number[], Unavailable>>;
 
   /**
-   * Takes one use for `operation`, in one atomic step. The same operation asking again gets the same ordinal.
+   * Takes one use of every budget, or none of any, in one atomic step. The same operation asking again gets the same ordinals.
    *
-   * @returns the use, or `undefined` when all are handed out. `unavailable` may mean that a use was taken and the answer lost;
-   *   asking again for the same operation finds it.
+   * @returns the uses in the order of the budgets. `unavailable` may mean that uses were taken and the answer lost; asking again
+   *   for the same operation finds them.
    */
-  take(grant: BoundedGrant, operation: string): Promise<Result<UseTaken | undefined, Unavailable>>;
+  take(budgets: Budgets, by: Reservation): Promise<Result<Taken, Unavailable>>;
+
+  /** The uses that a turn was handed out and that were not released, at most {@link HELD_MAX} of them. */
+  held(namespaceId: string, turn: string): Promise<Result<TurnUses, Unavailable>>;
+
+  /**
+   * Gives uses back. Called only after the ledger says that nothing will ever run on them; what is no longer held by its operation
+   * stays as it is.
+   *
+   * @param epoch Of {@link held}. Counters of another epoch were rebuilt from the ledger, and need no telling.
+   */
+  release(namespaceId: string, turn: string, epoch: string, uses: readonly HeldUse[]): Promise<Result<void, Unavailable>>;
 
   /**
    * Says that the counters contradict the ledger: they are closed and rebuilt. Called on a `taken` claim.
@@ -45,6 +78,9 @@ export interface UsageStore {
 
   close(): Promise<void>;
 }
+
+/** Uses of one turn that are told at once; those left are told when these are released. */
+export const HELD_MAX = 10_000;
 
 /** Where a rebuild reads the truth from. It answers within its own deadline, with everything or with `unavailable`. */
 export type SpentUses = () => Promise<Result<readonly SpentUse[], Unavailable>>;

@@ -15,6 +15,10 @@ import {
   GrantRevoke,
   UsageDistrust,
   UsageDistrustReply,
+  UsageHeld,
+  UsageHeldReply,
+  UsageRelease,
+  UsageReleaseReply,
 } from '@sharedos/contracts';
 import { decideAuthority } from './decide-authority.ts';
 import { deriveGrant } from './derive-grant.ts';
@@ -23,6 +27,7 @@ import { issueGrant } from './issue-grant.ts';
 import { openAuthority } from './open-authority.ts';
 import type { Ports } from './ports.ts';
 import { reachAuthority } from './reach-authority.ts';
+import { heldUses, releaseUses } from './release-uses.ts';
 import { getGrant, listGrants } from './read-grants.ts';
 import { revokeGrant } from './revoke-grant.ts';
 import { TurnAuthorities } from './turn-authorities.ts';
@@ -40,5 +45,7 @@ export const composeAuthorizer = (ports: Ports): readonly Route[] => {
     route('authority.decide', { request: AuthorityDecide, reply: AuthorityDecideReply, handle: decideAuthority(ports, turns) }),
     route('authority.reach', { request: AuthorityReach, reply: AuthorityReachReply, handle: reachAuthority(ports, turns) }),
     route('usage.distrust', { request: UsageDistrust, reply: UsageDistrustReply, handle: distrustUsage(ports) }),
+    route('usage.held', { request: UsageHeld, reply: UsageHeldReply, handle: heldUses(ports) }),
+    route('usage.release', { request: UsageRelease, reply: UsageReleaseReply, handle: releaseUses(ports) }),
   ];
 };

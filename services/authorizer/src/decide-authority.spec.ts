@@ -128,7 +128,7 @@ describe('a grant of bounded uses', () => {
     await world.issue('g', { maxUses: 2 });
     const { token } = await world.opened();
     expect(await world.verdict(token, plainly(true))).toMatchObject({ status: 'denied', code: 'usage_store_unavailable' });
-    expect(await world.ports.usage.count({ namespaceId: 'w1', grantId: 'g', max: 2 })).toEqual({ ok: true, value: 0 });
+    expect(await world.ports.usage.count([{ namespaceId: 'w1', grantId: 'g', max: 2 }])).toEqual({ ok: true, value: [0] });
   });
 
   it('only looks when the question does not consume', async () => {
@@ -206,7 +206,7 @@ describe('a tool call', () => {
       code: 'invalid_request',
       audit: [{ metadata: { consumed: false } }],
     });
-    expect(await world.ports.usage.count({ namespaceId: 'w1', grantId: 'g', max: 1 })).toEqual({ ok: true, value: 0 });
+    expect(await world.ports.usage.count([{ namespaceId: 'w1', grantId: 'g', max: 1 }])).toEqual({ ok: true, value: [0] });
   });
 
   it('is hidden once its only use is spent, and audit alone says why', async () => {

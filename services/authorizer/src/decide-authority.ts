@@ -1,5 +1,7 @@
-import { type AuthorityDecide, type AuthorityQuestion, type Instant, type Reply, type Verdict } from '@sharedos/contracts';
+import type { AuthorityDecide, AuthorityQuestion, Instant, Reply, Verdict } from '@sharedos/contracts';
 import {
+  type Asking,
+  type AsyncWorld,
   type AuditMark,
   type RecordedDecision,
   TOOL_CALL_WITHOUT_AUTHORITY,
@@ -12,7 +14,8 @@ import {
 import { ATTRIBUTE, SPAN, withSpan } from '@sharedos/telemetry';
 import { askedTurn } from './asked-turn.ts';
 import type { Ports } from './ports.ts';
-import { type TurnAuthorities, type TurnAuthority, type UsesSeen, worldOf } from './turn-authorities.ts';
+import type { TurnAuthorities, TurnAuthority } from './turn-authorities.ts';
+import { type Consuming, type UsesSeen, worldOf } from './turn-world.ts';
 
 /**
  * Decides one question of an open turn, at the turn's own revision. Without its token, or after its end, nothing is decided.
@@ -30,7 +33,7 @@ export const decideAuthority =
     const { turnId, turn, now } = asked.value;
     const uses: UsesSeen = { seen: {} };
     const decided = await withSpan(SPAN.authorize, {}, async (span) => {
-      const outcome = await answer(question, turn, now, worldOf(ports.fold, ports.usage, turn, question.operation, uses));
+      const outcome = await answer(question, turn, now, turnId, (consuming) => worldOf(ports.fold, ports.usage, turn, uses, consuming));
       span.setAttributes({ [ATTRIBUTE.outcome]: outcome.status, [ATTRIBUTE.reasonCode]: outcome.cause ?? outcome.code });
       return outcome;
     });
@@ -53,7 +56,7 @@ export const decideAuthority =
         ...(decision === undefined ? {} : { decision }),
         ...(decided.resource === undefined ? {} : { resource: decided.resource }),
         ...(decided.action === undefined ? {} : { action: decided.action }),
-        ...(uses.taken === undefined ? {} : { use: uses.taken }),
+        ...usesOf(uses),
         audit,
       },
     };
@@ -63,19 +66,29 @@ const answer = async (
   question: AuthorityQuestion,
   { authority }: TurnAuthority,
   now: Instant,
-  world: ReturnType<typeof worldOf>,
+  turnId: string,
+  world: (consuming?: Consuming) => AsyncWorld,
 ): Promise<ToolCallDecided> => {
+  // A use is taken for an operation and for nothing else: without a name a retry would take a second one.
+  const { operation } = question;
+  const asking = <T>(rule: () => Asking<T>): Promise<T> =>
+    decideWith(rule(), world(operation === undefined ? undefined : { by: { operation, turn: turnId }, rule }));
   if (question.kind === 'tool') {
     if (!authority.ok) return TOOL_CALL_WITHOUT_AUTHORITY;
     const { ceiling, exact } = question;
-    return decideWith(decideToolCall(authority.value, { ceiling, exact, now }), world);
+    return asking(() => decideToolCall(authority.value, { ceiling, exact, now }));
   }
   const { request, consume } = question;
   const decided = authority.ok
-    ? await decideWith(authority.value.decide(request, { now, consume, mode: 'execute' }), world)
+    ? await asking(() => authority.value.decide(request, { now, consume, mode: 'execute' }))
     : decidedWithoutAuthority(authority.error);
   const { allowed, reasonCode } = decided.decision;
   return { status: allowed ? 'allowed' : 'denied', code: reasonCode, ...of(request), recorded: [{ request, decided, consume }] };
 };
 
 const of = ({ resource, action }: RecordedDecision['request']) => ({ resource, action });
+
+const usesOf = ({ taken }: UsesSeen): Pick<Verdict, 'use' | 'above'> => {
+  const [use, ...above] = taken ?? [];
+  return use === undefined ? {} : { use, ...(above.length === 0 ? {} : { above }) };
+};

@@ -170,7 +170,7 @@ describe('a turn that is open', () => {
         ],
       },
     });
-    expect(await world.ports.usage.count({ namespaceId: 'w1', grantId: 'g', max: 1 })).toEqual({ ok: true, value: 0 });
+    expect(await world.ports.usage.count([{ namespaceId: 'w1', grantId: 'g', max: 1 }])).toEqual({ ok: true, value: [0] });
     expect(world.records).toHaveLength(before);
     world.counters.stall();
     expect(await world.reach(asked)).toMatchObject({

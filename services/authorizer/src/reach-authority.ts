@@ -3,7 +3,8 @@ import { computeReach, decideWith } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import { askedTurn } from './asked-turn.ts';
 import type { Ports } from './ports.ts';
-import { type TurnAuthorities, worldOf } from './turn-authorities.ts';
+import type { TurnAuthorities } from './turn-authorities.ts';
+import { worldOf } from './turn-world.ts';
 
 /** Says where an open turn may operate and which declared tools it may discover. Spends nothing and records nothing. */
 export const reachAuthority =
@@ -18,7 +19,7 @@ export const reachAuthority =
       return { ok: true, value: { revision, reach: { status: 'unavailable', reasonCode: 'authority_unavailable' }, discovered } };
     }
 
-    const world = worldOf(ports.fold, ports.usage, turn, undefined, { seen: {} });
+    const world = worldOf(ports.fold, ports.usage, turn, { seen: {} });
     return withSpan(SPAN.toolDiscover, {}, async () => {
       const discovered: ReachAndDiscovery['discovered'] = [];
       for (const ceiling of ceilings) {

@@ -9,8 +9,7 @@ import {
   ok,
   positionOf,
 } from '@sharedos/contracts';
-import { type AsyncWorld, type AuthorityFailure, CompiledAuthority, holdAuthority } from '@sharedos/kernel';
-import type { UsageStore } from '@sharedos/usage';
+import { type AuthorityFailure, CompiledAuthority, holdAuthority } from '@sharedos/kernel';
 import type { AuthorityFold } from './authority-fold.ts';
 import type { TurnClaims } from './turn-token.ts';
 
@@ -100,43 +99,3 @@ export class TurnAuthorities {
 
 const capabilitiesOf = ({ authority }: TurnAuthority): number =>
   authority.ok ? authority.value.held.grants.reduce((sum, { grant }) => sum + grant.capabilities.length, 0) : 0;
-
-/** Uses seen and taken while one question was answered; they go into its record and its answer. */
-export interface UsesSeen {
-  readonly seen: Record<string, number>;
-  taken?: { readonly grantId: string; readonly ordinal: number; readonly epoch: string };
-}
-
-/** The world a rule asks: ancestors from the fold at the turn's own position, uses from the counters. */
-export const worldOf = (
-  fold: AuthorityFold,
-  usage: UsageStore,
-  turn: TurnAuthority,
-  operation: string | undefined,
-  uses: UsesSeen,
-): AsyncWorld => ({
-  ancestor: ({ namespaceId, grantId }) => {
-    const found = fold.index.grantAt(namespaceId, grantId, turn.position, turn.admittedAt);
-    return found === undefined ? 'not_found' : { found };
-  },
-  use: async ({ namespaceId, grantId, max, consume }) => {
-    const grant = { namespaceId, grantId, max };
-    if (!consume) {
-      const count = await usage.count(grant);
-      if (!count.ok) return 'unavailable';
-      uses.seen[grantId] = count.value;
-      return count.value < max ? 'granted' : 'exhausted';
-    }
-    // A use is taken for an operation and for nothing else: without a name a retry would take a second one.
-    if (operation === undefined) return 'unavailable';
-    const taken = await usage.take(grant, operation);
-    if (!taken.ok) return 'unavailable';
-    if (taken.value === undefined) {
-      uses.seen[grantId] = max;
-      return 'exhausted';
-    }
-    uses.seen[grantId] = taken.value.ordinal - 1;
-    uses.taken = taken.value;
-    return 'granted';
-  },
-});
