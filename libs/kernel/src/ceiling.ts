@@ -7,6 +7,12 @@ import type { HostPolicy, PolicyResolution } from './authority.ts';
  */
 export interface HostCeiling<Policy = HostPolicy> {
   narrow(decision: AllowedDecision, request: CapabilityRequirement, context: AccessContext, policy: Policy | undefined): HostCeilingVerdict;
+  /**
+   * Whether `narrow` would return every decision of this request as it was given, whichever grant it names. A ceiling that does not
+   * look at the grant says so here, and what it lets pass is decided without asking it for each grant. It is given the originals:
+   * it keeps and changes nothing.
+   */
+  passesAny?(request: CapabilityRequirement, context: AccessContext, policy: Policy | undefined): boolean;
 }
 
 /** The one decision a ceiling can be handed: a denial cannot reach it, so none can be turned into an allow. */
@@ -50,6 +56,21 @@ export const askCeiling = (
     return read(ceiling.narrow(allowed, structuredClone(request), structuredClone(context), policy?.policy), matchedGrantId);
   } catch (thrown) {
     return { status: 'unavailable', thrown };
+  }
+};
+
+/** Whether a ceiling says beforehand that it leaves a request alone. Whatever goes wrong is left for {@link askCeiling} to find. */
+export const passesCeiling = (
+  ceiling: HostCeiling,
+  policy: PolicyResolution | undefined,
+  request: CapabilityRequirement,
+  context: AccessContext,
+): boolean => {
+  if (ceiling.passesAny === undefined || policy?.status === 'unavailable') return false;
+  try {
+    return ceiling.passesAny(request, context, policy?.policy) === true;
+  } catch {
+    return false;
   }
 };
 

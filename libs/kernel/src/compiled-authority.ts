@@ -2,6 +2,7 @@ import { type CapabilityRequirement, type Instant, sameAddress } from '@sharedos
 import type { Asking } from './asking.ts';
 import type { HeldAuthority } from './authority.ts';
 import { AuthorityIndex } from './authority-index.ts';
+import { passesCeiling } from './ceiling.ts';
 import { ANCESTORS_MAX } from './chain.ts';
 import {
   type AuthorizationReasonCode,
@@ -94,6 +95,11 @@ export class CompiledAuthority {
   *decide(asked: CapabilityRequirement, options: DecideOptions): Asking<Decided> {
     const { held } = this;
     const { now, mode, checks, ceiling, ancestorsMax = ANCESTORS_MAX } = options;
+    if (ceiling !== undefined) {
+      const request = parseRequirement(asked);
+      if (request !== undefined && passesCeiling(ceiling, held.policy, request, held.context))
+        return yield* this.decide(request, { ...options, ceiling: undefined });
+    }
     // A verifier is asked about every grant in use, whatever it covers, and chains were judged by one limit only.
     if (checks?.verifier === true || ancestorsMax !== this.#ancestorsMax) return yield* decide(held, asked, options);
     if (ceiling === undefined && checks?.liveRevocation !== true) {

@@ -3,7 +3,7 @@ import { bounded } from '../bounded.ts';
 import { UniqueIds } from '../access.ts';
 import { Json } from '../json.ts';
 import { Address, AgentAddress } from '../principals.ts';
-import { Action, Id, NameId, Path } from '../scalars.ts';
+import { Action, NameId, Path, Purpose } from '../scalars.ts';
 import { Ts } from '../time.ts';
 import { Because, ChangeCount, CommandId } from './management.ts';
 import { Revision } from './revision.ts';
@@ -29,7 +29,7 @@ export const ForbidRule = z.strictObject({
   path: Path.optional(),
   actions: bounded(z.array(Action), 1, 64).optional(),
   actors: bounded(z.array(Address), 1, 64).optional(),
-  purposes: UniqueIds(64, 1).optional(),
+  purposes: bounded(z.array(Purpose), 1, 64).optional(),
   daily: DailyWindow.optional(),
 });
 export type ForbidRule = z.infer<typeof ForbidRule>;

@@ -1,0 +1,135 @@
+import {
+  type Address,
+  type CapabilityGrant,
+  type EscalationEvent,
+  type EscalationQuestion,
+  type Instant,
+  instantOf,
+  sameAddress,
+  timestampOf,
+} from '@sharedos/contracts';
+import { type Decider, accept, invariant, refuse, unreachable } from './decider.ts';
+import { capabilityIsWithin } from './delegation.ts';
+
+export type EscalationCommand =
+  | { readonly type: 'OpenEscalation'; readonly question: EscalationQuestion }
+  | { readonly type: 'ApproveEscalation'; readonly grant: CapabilityGrant; readonly by: Address; readonly at: Instant }
+  | { readonly type: 'RefuseEscalation'; readonly by: Address; readonly at: Instant; readonly reason?: string | undefined }
+  | { readonly type: 'WithdrawEscalation'; readonly by: Address; readonly at: Instant; readonly reason?: string | undefined }
+  | { readonly type: 'ExpireEscalation'; readonly at: Instant };
+
+export type EscalationAnswer = 'approved' | 'narrowed' | 'refused' | 'expired' | 'withdrawn';
+
+export type EscalationState =
+  | { readonly status: 'absent' }
+  | { readonly status: 'open'; readonly question: EscalationQuestion }
+  | { readonly status: EscalationAnswer; readonly question: EscalationQuestion; readonly grant?: CapabilityGrant };
+
+export type EscalationRefusal = { readonly code: EscalationRefusalCode };
+export type EscalationRefusalCode =
+  | 'escalation_not_found'
+  | 'escalation_answered'
+  | 'escalation_expired'
+  | 'escalation_not_expired'
+  | 'not_the_reviewer'
+  | 'not_the_requester'
+  | GrantFault;
+
+type GrantFault =
+  | 'issuer_not_authority'
+  | 'subject_not_requester'
+  | 'wider_than_request'
+  | 'purpose_not_requested'
+  | 'answer_must_expire'
+  | 'answer_delegable';
+
+/**
+ * One question that a turn ended on. It is answered once; the same ask made again later opens it again. Nothing here resumes a
+ * turn: an approval is a new grant, which the agent's next turn may find.
+ *
+ * @see spec/escalation.md §6
+ */
+export const escalation: Decider<EscalationState, EscalationCommand, EscalationEvent, EscalationRefusal> = {
+  initial: { status: 'absent' },
+  decide: (command, state) => {
+    if (command.type === 'OpenEscalation') {
+      return state.status === 'open' ? accept([]) : accept([{ type: 'EscalationOpened', question: command.question }]);
+    }
+    if (state.status === 'absent') return refuse({ code: 'escalation_not_found' });
+    if (state.status !== 'open') return refuse({ code: 'escalation_answered' });
+    const { question } = state;
+    const { id: escalationId } = question;
+    const at = timestampOf(command.at);
+    const isOver = question.expiresAt !== undefined && command.at >= (instantOf(question.expiresAt) ?? 0);
+    switch (command.type) {
+      case 'ApproveEscalation': {
+        const { grant, by } = command;
+        if (!isReviewer(by, question)) return refuse({ code: 'not_the_reviewer' });
+        if (isOver) return refuse({ code: 'escalation_expired' });
+        const fault = faultOf(grant, question);
+        if (fault !== undefined) return refuse({ code: fault });
+        const type = givesAll(grant, question) ? 'EscalationApproved' : 'EscalationNarrowed';
+        return accept([{ type, escalationId, by, answeredAt: at, grant }]);
+      }
+      case 'RefuseEscalation': {
+        const { by, reason } = command;
+        if (!isReviewer(by, question)) return refuse({ code: 'not_the_reviewer' });
+        return accept([{ type: 'EscalationRefused', escalationId, by, answeredAt: at, ...(reason === undefined ? {} : { reason }) }]);
+      }
+      case 'WithdrawEscalation': {
+        const { by, reason } = command;
+        if (!sameAddress(by, question.requester)) return refuse({ code: 'not_the_requester' });
+        return accept([{ type: 'EscalationWithdrawn', escalationId, by, withdrawnAt: at, ...(reason === undefined ? {} : { reason }) }]);
+      }
+      case 'ExpireEscalation':
+        return isOver ? accept([{ type: 'EscalationExpired', escalationId, expiredAt: at }]) : refuse({ code: 'escalation_not_expired' });
+      default:
+        return unreachable(command);
+    }
+  },
+  evolve: (state, event) => {
+    if (event.type === 'EscalationOpened') return { status: 'open', question: event.question };
+    invariant(state.status !== 'absent', 'an escalation is opened before it is answered');
+    const { question } = state;
+    switch (event.type) {
+      case 'EscalationApproved':
+        return { status: 'approved', question, grant: event.grant };
+      case 'EscalationNarrowed':
+        return { status: 'narrowed', question, grant: event.grant };
+      case 'EscalationRefused':
+        return { status: 'refused', question };
+      case 'EscalationExpired':
+        return { status: 'expired', question };
+      case 'EscalationWithdrawn':
+        return { status: 'withdrawn', question };
+      default:
+        return unreachable(event);
+    }
+  },
+};
+
+/** The owner may always answer for what is its own, whoever was asked in its place. */
+const isReviewer = (by: Address, { reviewer, owner }: EscalationQuestion): boolean => sameAddress(by, reviewer) || sameAddress(by, owner);
+
+/**
+ * What keeps a grant from being an answer: one that the next turn would not find, that reaches further than the question, or that
+ * outlives it.
+ */
+const faultOf = (
+  { issuer, subject, capabilities, constraints }: CapabilityGrant,
+  { authority, requester, requestedAuthority, owner, purpose }: EscalationQuestion,
+): GrantFault | undefined => {
+  if (!sameAddress(issuer, authority)) return 'issuer_not_authority';
+  if (!sameAddress(subject, requester)) return 'subject_not_requester';
+  const asked = requestedAuthority?.capabilities;
+  if (asked !== undefined && !capabilities.every((given) => asked.some((wanted) => capabilityIsWithin(given, wanted, { owner }))))
+    return 'wider_than_request';
+  if (constraints.purposes?.length !== 1 || constraints.purposes[0] !== purpose) return 'purpose_not_requested';
+  if (constraints.expiresAt === undefined) return 'answer_must_expire';
+  return (constraints.delegationDepth ?? 0) > 0 ? 'answer_delegable' : undefined;
+};
+
+/** Whether every capability asked for is within one that is given. Where none was named, the answer is what was asked. */
+const givesAll = ({ capabilities }: CapabilityGrant, { requestedAuthority, owner }: EscalationQuestion): boolean =>
+  requestedAuthority === undefined ||
+  requestedAuthority.capabilities.every((wanted) => capabilities.some((given) => capabilityIsWithin(wanted, given, { owner })));
