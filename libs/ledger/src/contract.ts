@@ -403,6 +403,75 @@ export const ledgerContract = (adapter: string, openHarness: () => Promise<Ledge
         );
       });
 
+      describe('and giving them back', () => {
+        const useOf = (operation: string, ordinal = 1): UseClaim => ({ at: AT, grantId, ordinal, operation });
+        const spentBy = async () => {
+          const uses = await ledger.uses();
+          return uses.ok ? uses.value.filter(({ use }) => use.grantId === grantId).map(({ use }) => use.operation) : uses;
+        };
+        let grantId: string;
+        beforeEach(() => {
+          grantId = randomUUID();
+        });
+
+        it('lets another operation have the ordinal, and lists it under that one alone', async () => {
+          await ledger.claimUse('acme', useOf('mine'));
+          expect(await ledger.releaseUse('acme', useOf('mine'))).toEqual(ok(undefined));
+          expect(await spentBy()).toEqual([]);
+          expect(await (await replica()).claimUse('acme', useOf('theirs'))).toEqual(ok(undefined));
+          expect(await spentBy()).toEqual(['theirs']);
+        });
+
+        it('never lets the operation that gave it back have it again', async () => {
+          await ledger.claimUse('acme', useOf('mine'));
+          await ledger.releaseUse('acme', useOf('mine'));
+          expect(await ledger.claimUse('acme', useOf('mine'))).toEqual({ ok: false, error: { kind: 'released' } });
+          await ledger.claimUse('acme', useOf('theirs'));
+          expect(await ledger.claimUse('acme', useOf('mine'))).toEqual({ ok: false, error: { kind: 'released' } });
+        });
+
+        it('shuts out a claim that is still on its way', async () => {
+          expect(await ledger.releaseUse('acme', useOf('slow'))).toEqual(ok(undefined));
+          expect(await (await replica()).claimUse('acme', useOf('slow'))).toEqual({ ok: false, error: { kind: 'released' } });
+          expect(await ledger.claimUse('acme', useOf('quick'))).toEqual(ok(undefined));
+        });
+
+        it('changes nothing the second time, nor of what another holds', async () => {
+          await ledger.claimUse('acme', useOf('mine'));
+          await ledger.releaseUse('acme', useOf('mine'));
+          await ledger.claimUse('acme', useOf('theirs'));
+          expect(await ledger.releaseUse('acme', useOf('mine'))).toEqual(ok(undefined));
+          expect(await ledger.releaseUse('acme', useOf('a third'))).toEqual(ok(undefined));
+          expect(await spentBy()).toEqual(['theirs']);
+          expect(await ledger.claimUse('acme', useOf('a fourth'))).toMatchObject({ ok: false, error: { kind: 'taken' } });
+        });
+
+        it('gives a released ordinal to one of 16 that claim it at once', async () => {
+          await ledger.claimUse('acme', useOf('mine'));
+          await ledger.releaseUse('acme', useOf('mine'));
+          const other = await replica();
+          const claims = await Promise.all(
+            Array.from({ length: 16 }, (_, index) => (index % 2 === 0 ? ledger : other).claimUse('acme', useOf(`operation-${index}`))),
+          );
+          const won = claims.findIndex((claim) => claim.ok);
+          expect(claims.filter((claim) => claim.ok)).toHaveLength(1);
+          expect(await spentBy()).toEqual([`operation-${won}`]);
+        });
+
+        it('is found done, or not, when its acknowledgement was lost', async () => {
+          await ledger.claimUse('acme', useOf('mine'));
+          const ackless = troubled(log, async (_, pass) => ((await pass()).kind === 'moved' ? { kind: 'moved' } : noAck));
+          expect(await ledgerOver(ackless, QUICK).releaseUse('acme', useOf('mine'))).toEqual(ok(undefined));
+          await ledger.claimUse('acme', useOf('mine', 2));
+          const lost = troubled(log, async () => noAck);
+          expect(await ledgerOver(lost, QUICK).releaseUse('acme', useOf('mine', 2))).toMatchObject({
+            ok: false,
+            error: { kind: 'unavailable' },
+          });
+          expect(await spentBy()).toEqual(['mine']);
+        });
+      });
+
       it('throws on a name that nobody could read back', async () => {
         await expect(ledger.claimUse('acme', { at: AT, grantId: '\ud800', ordinal: 1, operation: 'operation' })).rejects.toThrow(
           RangeError,

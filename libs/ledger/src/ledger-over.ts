@@ -5,16 +5,19 @@ import {
   type Unavailable,
   type UseClaim,
   UseClaimMessage,
+  type UseReleased,
+  UseReleasedMessage,
   err,
   ok,
   unavailable,
 } from '@sharedos/contracts';
-import { operationSubject, useOfSubject, useSubject } from './ledger-names.ts';
-import type { ClaimRefusal, Ledger, LedgerClaim, OperationHistory, OperationKey, SpentUseClaim, UseRefusal } from './ledger.ts';
+import { operationSubject, useSubject } from './ledger-names.ts';
+import type { ClaimRefusal, Ledger, LedgerClaim, LedgerRefusal, OperationHistory, OperationKey, UseRefusal } from './ledger.ts';
 import { operationClaim } from './operation-claim.ts';
 import type { RecordLog, StoredRecord } from './record-log.ts';
-import { decodeLedgerRecord, decodeUseClaim, encodeRecord } from './records.ts';
+import { type EncodedRecord, decodeLedgerRecord, encodeRecord } from './records.ts';
 import { type SettledWrites, settledWrites } from './settled-writes.ts';
+import { type UseState, foldUse, spentUses } from './use-records.ts';
 
 export interface LedgerOptions {
   /** How long an unacknowledged write is looked for. Default 2 000. */
@@ -25,6 +28,8 @@ export interface LedgerOptions {
 
 const READ_BACK_MS = 2_000;
 const READ_TIMEOUT_MS = 5_000;
+/** One for each time an ordinal is claimed or given back while it is written here. */
+const USE_ATTEMPTS = 8;
 const CLOSED = 'the ledger was closed';
 
 /** The ledger's rules over any log of records. */
@@ -45,6 +50,28 @@ export const ledgerOver = (log: RecordLog, { readBackMs = READ_BACK_MS, readTime
     return history.value === undefined
       ? unavailable('the operation was claimed, and its records cannot be seen yet')
       : err({ kind: 'exists', history: history.value });
+  };
+
+  /** Writes the next record of an ordinal where `judge` says so, as it stands; what somebody else wrote meanwhile is judged again. */
+  const writeUse = async <Refusal>(
+    natsSubject: string,
+    record: EncodedRecord,
+    judge: (state: UseState) => 'write' | Result<void, Refusal>,
+  ): Promise<Result<void, Refusal | LedgerRefusal>> => {
+    let expected = 0;
+    for (let attempt = 0; attempt < USE_ATTEMPTS; attempt += 1) {
+      const written = await writes.write(natsSubject, record, expected);
+      if (written.kind === 'stored') return ok(undefined);
+      if (written.kind === 'unknown') return unavailable(written.reason);
+      if (written.kind !== 'moved') return err({ kind: written.kind });
+      const stored = expected === 0 && written.by !== undefined ? ok(written.by) : await log.read(natsSubject, 0, readTimeoutMs);
+      const state = stored.ok ? foldUse(stored.value) : stored;
+      if (!state.ok) return state;
+      const judged = judge(state.value);
+      if (judged !== 'write') return judged;
+      expected = state.value.end;
+    }
+    return unavailable('the use changed hands while it was written');
   };
 
   return {
@@ -69,33 +96,28 @@ export const ledgerOver = (log: RecordLog, { readBackMs = READ_BACK_MS, readTime
 
     claimUse: async (namespaceId: string, use: UseClaim): Promise<Result<void, UseRefusal>> => {
       const natsSubject = useSubject(namespaceId, use);
-      const written = await writes.write(natsSubject, encodeRecord(UseClaimMessage, use), 0);
-      switch (written.kind) {
-        case 'stored':
-          return ok(undefined);
-        case 'moved': {
-          const holder = holderOf(written.by ?? (await log.read(natsSubject, 0, readTimeoutMs)));
-          if (!holder.ok) return holder;
-          return holder.value.operation === use.operation ? ok(undefined) : err({ kind: 'taken', by: holder.value });
-        }
-        case 'unknown':
-          return unavailable(written.reason);
-        default:
-          return err({ kind: written.kind });
-      }
+      return writeUse<UseRefusal>(natsSubject, encodeRecord(UseClaimMessage, use), ({ holder, released }) => {
+        if (released.has(use.operation)) return err({ kind: 'released' });
+        if (holder === undefined) return 'write';
+        return holder.operation === use.operation ? ok(undefined) : err({ kind: 'taken', by: holder });
+      });
+    },
+
+    releaseUse: async (namespaceId: string, { at, grantId, ordinal, operation }: UseReleased): Promise<Result<void, LedgerRefusal>> => {
+      const use = { at, grantId, ordinal, operation };
+      return writeUse<LedgerRefusal>(
+        useSubject(namespaceId, use),
+        encodeRecord(UseReleasedMessage, use),
+        // Also where nothing is claimed yet: a claim of this operation that is still on its way must find that it came too late.
+        ({ holder, released }) =>
+          released.has(operation) || (holder !== undefined && holder.operation !== operation) ? ok(undefined) : 'write',
+      );
     },
 
     uses: async () => {
       if (closed) return unavailable(CLOSED);
       const stored = await log.readUses();
-      if (!stored.ok) return stored;
-      const uses: SpentUseClaim[] = [];
-      for (const record of stored.value) {
-        const use = spentUse(record);
-        if (!use.ok) return use;
-        uses.push(use.value);
-      }
-      return ok(uses);
+      return stored.ok ? spentUses(stored.value) : stored;
     },
 
     close: async () => {
@@ -114,26 +136,6 @@ const historyOf = (stored: readonly StoredRecord[]): Result<OperationHistory | u
   }
   const [first, ...more] = records;
   return ok(first === undefined ? undefined : { records: [first, ...more], revision: stored.at(-1)?.sequence ?? 0 });
-};
-
-const holderOf = (found: readonly StoredRecord[] | Result<readonly StoredRecord[], Unavailable>): Result<UseClaim, Unavailable> => {
-  const stored = 'ok' in found ? found : ok(found);
-  if (!stored.ok) return stored;
-  const [first] = stored.value;
-  if (first === undefined) return unavailable('the use was claimed, and its claim cannot be seen yet');
-  const use = spentUse(first);
-  return use.ok ? ok(use.value.use) : use;
-};
-
-/** A claimed use, whose subject and body must say the same. */
-const spentUse = (record: StoredRecord): Result<SpentUseClaim, Unavailable> => {
-  const named = useOfSubject(record.natsSubject);
-  const use = decodeUseClaim(record);
-  if (!use.ok) return unavailable(`use ${record.sequence} of the ledger cannot be read: ${use.error}`);
-  if (named === undefined || named.grantId !== use.value.grantId || named.ordinal !== use.value.ordinal) {
-    return unavailable(`use ${record.sequence} of the ledger is not the one its subject names`);
-  }
-  return ok({ namespaceId: named.namespaceId, use: use.value });
 };
 
 /** Refuses writes once the ledger is closed, and knows those on their way. */

@@ -1,4 +1,4 @@
-import type { Address, LedgerRecord, Result, Unavailable, UseClaim } from '@sharedos/contracts';
+import type { Address, LedgerRecord, Result, Unavailable, UseClaim, UseReleased } from '@sharedos/contracts';
 
 /**
  * The identity of one operation: a turn, or a message sent outside one. The requester is part of it, so a stranger cannot
@@ -41,7 +41,8 @@ export interface LedgerClaim {
 }
 
 export type ClaimRefusal = { readonly kind: 'exists'; readonly history: OperationHistory } | LedgerRefusal;
-export type UseRefusal = { readonly kind: 'taken'; readonly by: UseClaim } | LedgerRefusal;
+/** `released`: this very operation gave the ordinal back, and can never have it again. */
+export type UseRefusal = { readonly kind: 'taken'; readonly by: UseClaim } | { readonly kind: 'released' } | LedgerRefusal;
 
 export interface SpentUseClaim {
   readonly namespaceId: string;
@@ -73,13 +74,22 @@ export interface Ledger {
   resume(key: OperationKey, history: OperationHistory): LedgerClaim;
 
   /**
-   * Spends one use of a bounded grant. The first claim of an ordinal wins; claiming again for the same operation succeeds.
+   * Spends one use of a bounded grant. The first claim of an ordinal wins until it is released; claiming again for the same
+   * operation succeeds.
    *
    * @returns `taken` when another operation holds the ordinal: the counters went back in time and must be rebuilt.
    */
   claimUse(namespaceId: string, use: UseClaim): Promise<Result<void, UseRefusal>>;
 
-  /** Every use spent, up to now; the truth that counters are rebuilt from. Fails rather than returning part of it. */
+  /**
+   * Gives a use back, claimed or not: `operation` can never claim it again, and another may. Done twice it changes nothing, and of
+   * what another operation holds by now it changes nothing either.
+   *
+   * Only after the turn's own records say that nothing was admitted on it: its live owner's `released`, or its end.
+   */
+  releaseUse(namespaceId: string, use: UseReleased): Promise<Result<void, LedgerRefusal>>;
+
+  /** Every use spent and not released, up to now; the truth that counters are rebuilt from. Fails rather than returning part of it. */
   uses(): Promise<Result<readonly SpentUseClaim[], Unavailable>>;
 
   /** Answers `unavailable` from then on, and returns when the writes on their way are settled. */

@@ -33,6 +33,6 @@ export interface RecordLog {
   write(write: RecordWrite): Promise<WriteOutcome>;
   /** The records of one subject after a sequence, in order. May miss the latest, never one in between. */
   read(natsSubject: string, after: number, timeoutMs: number): Promise<Result<readonly StoredRecord[], Unavailable>>;
-  /** All records of claimed uses up to now, or none. */
+  /** All records of uses, claimed and released, up to now and in order, or none. */
   readUses(): Promise<Result<readonly StoredRecord[], Unavailable>>;
 }

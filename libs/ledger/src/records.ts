@@ -4,6 +4,8 @@ import {
   type Result,
   type UseClaim,
   UseClaimMessage,
+  type UseReleased,
+  UseReleasedMessage,
   type WireMessage,
   err,
   ok,
@@ -26,6 +28,9 @@ export const decodeLedgerRecord = (record: EncodedRecord): Result<LedgerRecord, 
 
 /** Parses a claimed use strictly. */
 export const decodeUseClaim = (record: EncodedRecord): Result<UseClaim, string> => decode(UseClaimMessage, record);
+
+/** Parses a released use strictly. */
+export const decodeUseReleased = (record: EncodedRecord): Result<UseReleased, string> => decode(UseReleasedMessage, record);
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
