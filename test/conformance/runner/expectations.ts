@@ -1,9 +1,8 @@
 import { type AuditEvent, type AuthorizationDecision, type ResourceReach, canonicalJson, sameJson } from '@sharedos/contracts';
 import { publicDecision } from '@sharedos/kernel';
 import { type Bag, UnknownToRunner, onlyKnown } from './case.ts';
-import type { Observed } from './perform.ts';
+import type { Observed } from './observed.ts';
 import { OUR_CODES } from './reason-codes.ts';
-import type { Stage } from './stage.ts';
 
 /** What is wrong with one step: the field, what was wanted and what came. */
 export interface Violation {
@@ -16,7 +15,7 @@ export interface Violation {
 interface Question {
   readonly want: unknown;
   readonly found: Observed;
-  readonly stage: Stage;
+  readonly counter: (grantId: string) => string;
   readonly other: (id: unknown) => Observed;
   /** Told of an answer that differs from another implementation's where no specification fixes it. */
   readonly differs: (field: string, want: unknown, came: unknown) => void;
@@ -98,8 +97,8 @@ const CHECKS: Readonly<Record<string, Check>> = {
     other(want).received['catalogHash'] !== undefined &&
     found.received['catalogHash'] !== other(want).received['catalogHash'],
   // Counts
-  usage: ({ want, found, stage }) =>
-    Object.entries(want as Record<string, number>).every(([id, count]) => (found.usage.get(stage.counter(id)) ?? 0) === count),
+  usage: ({ want, found, counter }) =>
+    Object.entries(want as Record<string, number>).every(([id, count]) => (found.usage.get(counter(id)) ?? 0) === count),
   handlerCalls: ({ want, found }) =>
     Object.entries(want as Record<string, number>).every(([name, count]) => ((found.counts['handlerCalls'] as Bag)[name] ?? 0) === count),
   deliveries: counted('deliveries'),
@@ -232,7 +231,7 @@ export const violations = (
   wanted: Bag,
   step: string,
   seen: ReadonlyMap<string, Observed>,
-  stage: Stage,
+  counter: (grantId: string) => string,
   differs: (field: string, want: unknown, came: unknown) => void,
 ): readonly Violation[] => {
   const found = seen.get(step);
@@ -249,7 +248,7 @@ export const violations = (
   for (const [name, want] of Object.entries(wanted)) {
     const check = CHECKS[name];
     if (check === undefined) throw new UnknownToRunner(`an expectation asks for ${name}`);
-    if (!check({ want, found, stage, other, differs })) wrong.push({ step, field: name, wanted: want, came: cameOf(name, found) });
+    if (!check({ want, found, counter, other, differs })) wrong.push({ step, field: name, wanted: want, came: cameOf(name, found) });
   }
   return wrong;
 };

@@ -1,11 +1,9 @@
 import {
   type AccessContext,
   type Address,
-  type AuditEvent,
   type Capability,
   type CapabilityConstraints,
   type CapabilityGrant,
-  type CapabilityRequest,
   type CapabilityRequestPayload,
   type CapabilityRequirement,
   type Json,
@@ -24,18 +22,9 @@ import {
   validateDelegationChain,
 } from '@sharedos/kernel';
 import { type Bag, type Step, UnknownToRunner, checkStep, onlyKnown } from './case.ts';
+import { type Observed, observedOf, outcomesOf } from './observed.ts';
 import { runScriptedTurn } from './run-turn.ts';
 import { Stage } from './stage.ts';
-
-/** What one step gave: what its caller receives, and what was recorded while it ran. */
-export interface Observed {
-  readonly received: Bag;
-  readonly audit: readonly AuditEvent[];
-  readonly counts: Bag;
-  readonly usage: ReadonlyMap<string, number>;
-  readonly hash?: string | undefined;
-  readonly requestId?: string | undefined;
-}
 
 type Operation = (stage: Stage, asked: Asked) => Promise<Bag>;
 
@@ -337,33 +326,17 @@ export const perform = async (stage: Stage, step: Step): Promise<ReadonlyMap<str
   onlyKnown('the input of parallel', step.input ?? {}, ['steps']);
   const steps = step.input?.['steps'] as Step[];
   const answers = await Promise.all(steps.map((one) => answer(stage, one)));
-  const outcomes: Record<string, number> = {};
-  for (const received of answers) {
-    const outcome = outcomeOf(received);
-    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
-  }
   return new Map([
-    [step.id, observed(stage, { outcomes, answers })],
+    [step.id, observed(stage, { outcomes: outcomesOf(answers), answers })],
     ...steps.map(({ id }, index): [string, Observed] => [id, observed(stage, answers[index] as Bag)]),
   ]);
 };
 
-const outcomeOf = ({ allowed, status }: Bag): string => (typeof allowed === 'boolean' ? (allowed ? 'allowed' : 'denied') : String(status));
-
 const observed = (stage: Stage, received: Bag): Observed => {
-  const escalation = received['escalation'] as { readonly requestedAuthority?: CapabilityRequest } | undefined;
-  const request = (received['requiredAuthority'] ?? received['request'] ?? escalation?.requestedAuthority) as
-    | CapabilityRequest
-    | null
-    | undefined;
   const { handlerCalls, ...counts } = stage.counts;
-  return {
-    received,
+  return observedOf(received, {
     audit: [...stage.audit],
     counts: { ...counts, handlerCalls: Object.fromEntries(handlerCalls) },
     usage: new Map(stage.usage),
-    hash:
-      (received['hash'] as string | undefined) ?? stage.audit.findLast(({ authorityHash }) => authorityHash !== undefined)?.authorityHash,
-    requestId: request?.id,
-  };
+  });
 };
