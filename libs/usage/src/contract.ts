@@ -1,7 +1,7 @@
 import { type Result, type Unavailable, type UseTaken, encodeName, ok, unavailable } from '@sharedos/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RebuildOptions, RebuiltUsageStore } from './rebuilt-store.ts';
-import type { BoundedGrant, Reservation, SpentUse, Taken, UsageState } from './usage-store.ts';
+import type { BoundedGrant, Budgets, Reservation, SpentUse, Taken, UsageState } from './usage-store.ts';
 
 /** One memory of counters that can be lost, and stores that share it as replicas do. */
 export interface UsageHarness {
@@ -174,6 +174,131 @@ export const usageStoreContract = (adapter: string, openHarness: () => Promise<U
         const ordinals = [];
         for (const operation of operations) ordinals.push(await ordinalOf(store, operation, { ...grant, max: 100 }));
         expect(ordinals).toEqual(operations.map((_, index) => index + 1));
+      });
+    });
+
+    describe('sharing budgets', () => {
+      const tree: Budgets = [
+        { ...grant, grantId: 'leaf', max: 3 },
+        { ...grant, grantId: 'branch', max: 5 },
+        { ...grant, grantId: 'root', max: 4 },
+      ];
+      const takenOf = async (store: RebuiltUsageStore, budgets: Budgets, operation: string, turn?: string) => {
+        const answer = await store.take(budgets, by(operation, turn));
+        if (!answer.ok) throw new Error(`take was ${answer.error.reason}`);
+        return answer.value.kind === 'taken' ? answer.value.uses.map(({ ordinal }) => ordinal) : answer.value.grantId;
+      };
+
+      it('takes one of each budget, in the order given', async () => {
+        const store = await opened();
+        await takenOf(store, [tree[2] as BoundedGrant], 'elsewhere');
+        expect(await takenOf(store, tree, 'a')).toEqual([1, 1, 2]);
+        expect(await takenOf(store, tree, 'a')).toEqual([1, 1, 2]);
+        expect(await store.count(tree)).toEqual(ok([1, 1, 2]));
+      });
+
+      it('takes nothing of any where one has none left, and names that one', async () => {
+        const store = await opened();
+        for (const operation of ['a', 'b', 'c', 'd']) await takenOf(store, [tree[2] as BoundedGrant], operation);
+        expect(await takenOf(store, tree, 'late')).toBe('root');
+        expect(await store.count(tree)).toEqual(ok([0, 0, 4]));
+      });
+
+      it('completes what a lost memory left of an operation in part', async () => {
+        const store = await opened({ spentUses: async () => ok([{ ...spent(2, 'half'), grantId: 'branch' }]) });
+        expect(await takenOf(store, tree, 'half')).toEqual([1, 2, 1]);
+      });
+
+      it('never exceeds any budget of a tree, however many replicas ask at once', async () => {
+        const stores = [await opened(), await opened(), await opened()];
+        const root = { ...grant, grantId: 'tree', max: 10 };
+        const leaves = Array.from({ length: 20 }, (_, leaf): Budgets => [
+          { ...grant, grantId: `leaf-${leaf}`, max: 3 },
+          { ...grant, grantId: `branch-${leaf % 4}`, max: 4 },
+          root,
+        ]);
+        const answers = await Promise.all(
+          Array.from({ length: 200 }, (_, index) =>
+            takenOf(stores[index % 3] as RebuiltUsageStore, leaves[index % 20] as Budgets, `operation-${index}`),
+          ),
+        );
+        expect(answers.filter((answer) => typeof answer !== 'string')).toHaveLength(10);
+        expect(await countOf(stores[0] as RebuiltUsageStore, root)).toEqual(ok(10));
+        for (let branch = 0; branch < 4; branch += 1) {
+          const counted = await countOf(stores[0] as RebuiltUsageStore, { ...grant, grantId: `branch-${branch}`, max: 4 });
+          expect(counted.ok ? counted.value : Infinity).toBeLessThanOrEqual(4);
+        }
+      });
+    });
+
+    describe('giving back', () => {
+      const giveBack = async (store: RebuiltUsageStore, turn: string) => {
+        const held = await store.held(grant.namespaceId, turn);
+        if (!held.ok) throw new Error(held.error.reason);
+        expect(await store.release(grant.namespaceId, turn, held.value.epoch, held.value.uses)).toEqual(ok(undefined));
+        return held.value.uses;
+      };
+
+      it('tells what a turn holds, of every grant, and of no other turn', async () => {
+        const store = await opened();
+        const other = { ...grant, grantId: 'grant 2' };
+        await store.take([grant, other], by('a', 'turn-1'));
+        await store.take([grant], by('b', 'turn-2'));
+        const held = await store.held(grant.namespaceId, 'turn-1');
+        expect(held.ok && held.value.uses.toSorted((x, y) => (x.grantId < y.grantId ? -1 : 1))).toEqual([
+          { grantId: 'grant 2', ordinal: 1, operation: 'a' },
+          { grantId: 'grant-1', ordinal: 1, operation: 'a' },
+        ]);
+        expect(await store.held('other', 'turn-1')).toMatchObject({ ok: true, value: { uses: [] } });
+      });
+
+      it('hands a released ordinal out again, and only once', async () => {
+        const store = await opened();
+        await store.take([grant], by('a', 'turn-1'));
+        await taken(store, 'b');
+        await giveBack(store, 'turn-1');
+        expect(await giveBack(store, 'turn-1')).toEqual([]);
+        expect(await countOf(store)).toEqual(ok(1));
+        expect(await ordinalOf(store, 'c')).toBe(1);
+        expect(await ordinalOf(store, 'd')).toBe(3);
+      });
+
+      it('hands a turn that is over nothing more', async () => {
+        const store = await opened();
+        await store.take([grant], by('a', 'turn-1'));
+        await giveBack(store, 'turn-1');
+        for (const operation of ['a', 'later'])
+          expect(await store.take([grant], by(operation, 'turn-1'))).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+        expect(await countOf(store)).toEqual(ok(0));
+        expect(await ordinalOf(store, 'of another turn')).toBe(1);
+      });
+
+      it('changes nothing of what another operation holds by now', async () => {
+        const store = await opened();
+        await store.take([grant], by('a', 'turn-1'));
+        const held = await store.held(grant.namespaceId, 'turn-1');
+        if (!held.ok) throw new Error(held.error.reason);
+        const { epoch, uses } = held.value;
+        await store.release(grant.namespaceId, 'turn-1', epoch, uses);
+        expect(await ordinalOf(store, 'b')).toBe(1);
+        await store.release(grant.namespaceId, 'turn-1', epoch, uses);
+        expect(await countOf(store)).toEqual(ok(1));
+        expect(await ordinalOf(store, 'b')).toBe(1);
+      });
+
+      it('still knows what a turn claimed after the memory was lost', async () => {
+        const spentUses = async () => ok([{ ...spent(2, 'claimed'), turn: 'turn-1' }]);
+        const store = await opened({ spentUses });
+        expect(await giveBack(store, 'turn-1')).toEqual([{ grantId: grant.grantId, ordinal: 2, operation: 'claimed' }]);
+        expect(await countOf(store)).toEqual(ok(0));
+      });
+
+      it('says nothing of an epoch that is over', async () => {
+        const store = await opened();
+        await taken(store, 'a');
+        const use = { grantId: grant.grantId, ordinal: 1, operation: 'a' };
+        expect(await store.release(grant.namespaceId, 'turn', 'an epoch before', [use])).toEqual(ok(undefined));
+        expect(await countOf(store)).toEqual(ok(1));
       });
     });
 

@@ -16,6 +16,9 @@ export interface GrantCounter {
 /** The epoch given is not the one in force: the memory was lost, or another replica replaced it. */
 export const LOST = 'lost';
 
+/** The turn is over: it is handed out nothing more. */
+export const TURN_OVER = 'turn over';
+
 /**
  * One connection to the memory that counters are kept in. Every step is atomic and compares the epoch first.
  *
@@ -40,7 +43,11 @@ export interface CounterSession {
   sweep(epoch: string): Promise<void>;
 
   /** @returns an ordinal of each budget, or the place of the first that has none left. */
-  take(epoch: string, budgets: Budgets, by: Reservation): Promise<readonly number[] | { readonly exhausted: number } | typeof LOST>;
+  take(
+    epoch: string,
+    budgets: Budgets,
+    by: Reservation,
+  ): Promise<readonly number[] | { readonly exhausted: number } | typeof TURN_OVER | typeof LOST>;
   count(epoch: string, budgets: Budgets): Promise<readonly number[] | typeof LOST>;
   held(epoch: string, namespaceId: string, turn: string): Promise<readonly HeldUse[] | typeof LOST>;
   release(epoch: string, grant: Omit<BoundedGrant, 'max'>, turn: string, use: HeldUse): Promise<undefined | typeof LOST>;

@@ -1,5 +1,5 @@
 import { type HeldUse, encodeName } from '@sharedos/contracts';
-import { type CounterSession, type GrantCounter, LOST, SessionLost } from './counter-session.ts';
+import { type CounterSession, type GrantCounter, LOST, SessionLost, TURN_OVER } from './counter-session.ts';
 import { type RebuildOptions, type RebuiltUsageStore, rebuiltUsageStore } from './rebuilt-store.ts';
 import { type BoundedGrant, type Budgets, HELD_MAX, type Reservation } from './usage-store.ts';
 
@@ -33,6 +33,7 @@ export const counterMemory = (): CounterMemory => {
   const candidates = new Set<string>();
   const counters = new Map<string, Counter>();
   const turns = new Map<string, Map<string, HeldUse>>();
+  const over = new Set<string>();
   const connected = new Set<(lost: SessionLost) => void>();
 
   const wipe = (): void => {
@@ -40,6 +41,7 @@ export const counterMemory = (): CounterMemory => {
     candidates.clear();
     counters.clear();
     turns.clear();
+    over.clear();
   };
 
   const nameOf = (epoch: string, grant: Omit<BoundedGrant, 'max'>): string => encodeName(epoch, grant.namespaceId, grant.grantId);
@@ -110,6 +112,7 @@ export const counterMemory = (): CounterMemory => {
       take: async (epoch: string, budgets: Budgets, { operation, turn }: Reservation) => {
         alive();
         if (epochInForce !== epoch) return LOST;
+        if (over.has(encodeName(epoch, budgets[0].namespaceId, turn))) return TURN_OVER;
         const of = budgets.map((grant) => ({ ...grant, counter: counters.get(nameOf(epoch, grant)) ?? freshCounter() }));
         const exhausted = of.findIndex(
           ({ counter, max }) => !counter.operations.has(operation) && counter.free.length === 0 && counter.highest >= max,
@@ -136,6 +139,7 @@ export const counterMemory = (): CounterMemory => {
       held: async (epoch: string, namespaceId: string, turn: string) => {
         alive();
         if (epochInForce !== epoch) return LOST;
+        over.add(encodeName(epoch, namespaceId, turn));
         return [...(turns.get(encodeName(epoch, namespaceId, turn))?.values() ?? [])].slice(0, HELD_MAX);
       },
       release: async (epoch: string, grant, turn: string, { ordinal, operation }: HeldUse) => {

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { type HeldUse, type Result, type Unavailable, ok, unavailable } from '@sharedos/contracts';
-import { type CounterSession, LOST, SessionLost } from './counter-session.ts';
+import { type CounterSession, LOST, SessionLost, TURN_OVER } from './counter-session.ts';
 import { countersOf } from './spent-counters.ts';
 import type { BoundedGrant, Budgets, Reservation, SpentUses, Taken, TurnUses, UsageState, UsageStore } from './usage-store.ts';
 
@@ -145,6 +145,7 @@ export const rebuiltUsageStore = (connect: () => Promise<CounterSession>, option
       const taken = await step((session, epoch) => session.take(epoch, budgets, by));
       if (!taken.ok) return taken;
       const { value, epoch } = taken.value;
+      if (value === TURN_OVER) return unavailable('the turn is over');
       if ('exhausted' in value) return ok({ kind: 'exhausted', grantId: (budgets[value.exhausted] as BoundedGrant).grantId });
       const uses = value.map((ordinal, at) => ({ grantId: (budgets[at] as BoundedGrant).grantId, ordinal, epoch }));
       return ok({ kind: 'taken', uses });

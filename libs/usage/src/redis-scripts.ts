@@ -75,13 +75,15 @@ return 1
 /**
  * KEYS: epoch, turn, then highest, free and operations of each budget…. ARGV: epoch, operation, then the maximum of each budget and
  * what the turn holds of it, without the ordinal….
- * Replies an ordinal of each budget; one negative number -1 for a lost epoch, or -1 - n when budget n, counted from 1, has none left.
+ * Replies an ordinal of each budget; or one number: -1 for a lost epoch, 0 for a turn that is over, -1 - n when budget n, counted
+ * from 1, has none left.
  *
  * All budgets are looked at before any is taken from, so that a refused step takes nothing. A server that is out of memory refuses
  * the script at its start and not between two writes of it.
  */
 const TAKE = `
 if in_force() ~= ARGV[1] then return { -1 } end
+if redis.call('SISMEMBER', KEYS[2], 'over') == 1 then return { 0 } end
 local budgets = (#KEYS - 2) / 3
 local ordinals = {}
 for at = 1, budgets do
@@ -116,10 +118,12 @@ for at = 2, #KEYS, 2 do counts[at / 2] = tonumber(redis.call('GET', KEYS[at]) or
 return counts
 `;
 
-/** KEYS: epoch, turn. ARGV: epoch, how many at most. Replies what the turn holds, after the word that the epoch is in force. */
+/** KEYS: epoch, turn. ARGV: epoch, how many at most. Replies what the turn holds, after a word on the epoch; the turn is over then. */
 const HELD = `
 if in_force() ~= ARGV[1] then return { 'lost' } end
+redis.call('SREM', KEYS[2], 'over')
 local held = redis.call('SRANDMEMBER', KEYS[2], ARGV[2])
+redis.call('SADD', KEYS[2], 'over')
 table.insert(held, 1, 'held')
 return held
 `;

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type HeldUse, decodeToken, encodeToken } from '@sharedos/contracts';
 import { Redis } from 'ioredis';
-import { type CounterSession, type GrantCounter, LOST, SessionLost } from './counter-session.ts';
+import { type CounterSession, type GrantCounter, LOST, SessionLost, TURN_OVER } from './counter-session.ts';
 import { type RebuildOptions, type RebuiltUsageStore, rebuiltUsageStore } from './rebuilt-store.ts';
 import { SCRIPTS, type ScriptName } from './redis-scripts.ts';
 import { type BoundedGrant, type Budgets, HELD_MAX, type Reservation } from './usage-store.ts';
@@ -156,7 +156,8 @@ const connectRedis = async (url: string, commandTimeoutMs: number): Promise<Coun
         [EPOCH_KEY, turnKey(epoch, budgets[0].namespaceId, turn), ...keys],
         [epoch, fieldOf(operation), ...each],
       )) as [number, ...number[]];
-      if (first >= 0) return [first, ...more];
+      if (first > 0) return [first, ...more];
+      if (first === 0) return TURN_OVER;
       return first === -1 ? LOST : { exhausted: -first - 2 };
     },
     count: async (epoch: string, budgets: Budgets) => {

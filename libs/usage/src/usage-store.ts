@@ -59,7 +59,10 @@ export interface UsageStore {
    */
   take(budgets: Budgets, by: Reservation): Promise<Result<Taken, Unavailable>>;
 
-  /** The uses that a turn was handed out and that were not released, at most {@link HELD_MAX} of them. */
+  /**
+   * The uses that a turn was handed out and that were not released, at most {@link HELD_MAX} of them. Asked once the turn is over:
+   * from then on it is handed out nothing more, whatever questions of it are still on their way.
+   */
   held(namespaceId: string, turn: string): Promise<Result<TurnUses, Unavailable>>;
 
   /**
