@@ -2,6 +2,7 @@ import { type Result, type Unavailable, instantOf, ok, unavailable } from '@shar
 import type { EventStore, LogListener, LogSubscription, Position, Recorded } from '@sharedos/event-store';
 import { AuthorityIndex } from './authority-index.ts';
 import { readGrantEvent } from './grant-command.ts';
+import { NamespaceIndex } from './namespace-index.ts';
 
 interface Waiter {
   readonly position: Position;
@@ -15,6 +16,7 @@ interface Waiter {
  */
 export class AuthorityFold implements LogListener {
   readonly index = new AuthorityIndex();
+  readonly namespaces = new NamespaceIndex();
   readonly #waiters = new Set<Waiter>();
   readonly #parked: string[] = [];
   readonly #onTrouble: (what: string) => void;
@@ -61,8 +63,13 @@ export class AuthorityFold implements LogListener {
     return reached ? ok(undefined) : unavailable(`the fold stands at ${this.#position}, behind ${position}`);
   }
 
-  event({ stream, event, position }: Recorded): void {
-    if (stream.category !== 'grant') return;
+  event(recorded: Recorded): void {
+    const { stream, event, position } = recorded;
+    if (stream.category !== 'grant') {
+      const why = this.namespaces.apply(recorded);
+      if (why !== undefined) this.parked({ position, natsSubject: `${stream.category}/${stream.id}`, why });
+      return;
+    }
     const read = readGrantEvent(event);
     if (read !== undefined) this.index.apply(stream.namespaceId, read, instantOf(event.at) ?? 0, position);
     else

@@ -10,8 +10,8 @@ const fields = {
   liveRevocation: z.boolean(),
   /** What is derived from a bounded grant may draw on that grant's uses; otherwise such a grant cannot be passed on. */
   sharedBudgets: z.boolean(),
-  /** Live grants that one principal may hold from one issuer; with more, its authority is `grant_limit_exceeded`. */
-  grantsPerHolderMax: count(100_000),
+  /** Live grants that one principal may hold from one issuer, 256 or more; with more, its authority is `grant_limit_exceeded`. */
+  grantsPerHolderMax: z.int().min(256).max(100_000),
   /** Turn requests of the namespace that may wait, all principals together. */
   turnsQueuedMax: count(1_000_000),
   /** Turns of the namespace that may run at once. */
