@@ -11,7 +11,7 @@ import { fileNameOf } from './json-schemas.ts';
 
 const VERBS = Object.keys(SUBJECTS) as SubjectVerb[];
 const namesPrincipal = (verb: SubjectVerb): boolean =>
-  ['principal-request', 'principal-stream', 'to-principal'].includes(SUBJECTS[verb].use) || verb === 'inbox';
+  ['principal-request', 'principal-stream', 'to-principal', 'agent-answers'].includes(SUBJECTS[verb].use) || verb === 'inbox';
 
 /** What follows the tokens of the verb and the principal, for those subjects that have more. */
 const REST: Partial<Record<SubjectVerb, readonly string[]>> = {
@@ -58,6 +58,8 @@ const described = (row: SubjectRow): string => {
       return `A principal publishes under its own tokens; stream ${row.stream} keeps it as a work queue for ${row.servedBy}.`;
     case 'to-principal':
       return `${row.from.join(', ')} publishes; that principal alone may subscribe.`;
+    case 'agent-answers':
+      return `${row.from.join(', ')} asks; that agent alone hears it and may answer.`;
     case 'feed':
       return 'A live copy of the audit stream for the configured auditors of the namespace.';
     case 'internal-request':

@@ -98,3 +98,36 @@ export const executionResult = {
 };
 export const use = { grantId: 'grant-1', ordinal: 3, epoch: 'run-1:1' };
 export const heldUse = { grantId: 'grant-1', ordinal: 3, operation: 'operation-1' };
+
+const { authority: _authority, enabledToolNamespaces: _namespaces, ...visible } = context;
+
+/** The first step of a turn that scout, in another process, is asked for. */
+export const remoteStep = {
+  token: 'eyJhY3RvciI6ImFnZW50OnNjb3V0In0.c2lnbmVk',
+  step: 0,
+  deadline: later,
+  turn: {
+    version: '1',
+    executionId: 'turn-1',
+    agent: scout,
+    context: { ...visible, reach: { status: 'computed', reach: [] } },
+    message,
+    catalogHash: hash,
+    tools: [
+      {
+        name: 'files.read',
+        description: 'Reads a file.',
+        inputSchema: { type: 'object' },
+        metadata: { namespace: 'files', source: 'sharedos' },
+      },
+    ],
+  },
+  input: { type: 'start' },
+};
+
+export const stepAnswer = {
+  token: remoteStep.token,
+  step: 0,
+  decision: { type: 'tool_call', call: { id: 'call-1', tool: 'files.read', arguments: { path: ['notes', 'plan.md'] } } },
+  memory: { seen: [] },
+};

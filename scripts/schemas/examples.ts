@@ -13,8 +13,10 @@ import {
   later,
   message,
   plan,
+  remoteStep,
   revision,
   scout,
+  stepAnswer,
   terms,
   toolResult,
   use,
@@ -176,6 +178,23 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
   'turn.event/1': object(event, ['eventId', 'sequence', 'occurredAt'], { invalid: { 'sequence-negative': { ...event, sequence: -1 } } }),
   'turn.refused/1': object({ sequence: 7, error }, ['sequence', 'error'], {
     valid: { named: { sequence: 7, executionId: 'turn-1', error } },
+  }),
+  'runtime.step/1': object(remoteStep, ['token', 'step', 'deadline', 'turn', 'input'], {
+    valid: {
+      'after-a-call': { ...remoteStep, step: 1, input: { type: 'tool_result', result: toolResult }, memory: { seen: ['call-1'] } },
+    },
+    invalid: {
+      'tool-with-its-requirement': {
+        ...remoteStep,
+        turn: { ...remoteStep.turn, tools: [{ ...remoteStep.turn.tools[0], requiredCapability: { resource: plan, action: 'read' } }] },
+      },
+      'context-with-authority': { ...remoteStep, turn: { ...remoteStep.turn, context: { ...remoteStep.turn.context, authority: alice } } },
+      'step-negative': { ...remoteStep, step: -1 },
+    },
+  }),
+  'runtime.step.reply/1': reply(stepAnswer, {
+    valid: { 'decision-that-is-none': { ok: true, value: { ...stepAnswer, decision: 'done' } } },
+    invalid: { 'without-token': { ok: true, value: { step: 0, decision: stepAnswer.decision } } },
   }),
   'execution.control/1': object({ turnId: 'turn-id-1', ask: 'alive' }, ['turnId', 'ask'], {
     invalid: { 'ask-unknown': { turnId: 'turn-id-1', ask: 'run' } },

@@ -40,6 +40,7 @@ afterAll(() => broker?.stop());
 const turnOf = ({ namespaceId, principal }: BrokerPrincipal): string => principalSubject('turn.request', namespaceId, principal);
 const askOf = ({ namespaceId, principal }: BrokerPrincipal): string => principalSubject('turn.get', namespaceId, principal);
 const resultOf = ({ namespaceId, principal }: BrokerPrincipal): string => principalSubject('turn.result', namespaceId, principal, 'e1');
+const stepOf = ({ namespaceId, principal }: BrokerPrincipal): string => principalSubject('runtime.step', namespaceId, principal);
 const asService = (name: (typeof SERVICE_NAMES)[number]): RawConnection => broker.asService(name);
 
 describe('what is allowed works', () => {
@@ -100,6 +101,74 @@ describe('what is allowed works', () => {
   );
 });
 
+describe('an agent that is asked for a step', () => {
+  const executor = () => asService('tool-executor').nats;
+  /** Hears what it is asked and does not answer by itself. */
+  const asked = async (who: BrokerPrincipal) => {
+    const raw = await broker.as(who);
+    return { raw, heard: await hearing(raw, stepOf(who)) };
+  };
+  /** Asks, and hands over the reply subject that the agent sees; the answer is waited for afterwards. */
+  const ask = async (who: BrokerPrincipal, heard: readonly { reply?: string }[]) => {
+    const answer = executor().request(stepOf(who), 'a step', { timeout: DEADLINE_MS });
+    answer.catch(() => undefined);
+    const before = heard.length;
+    await waitFor('the question', () => heard.length > before, DEADLINE_MS);
+    return { answer, reply: heard.at(-1)?.reply ?? '' };
+  };
+
+  it('hears it, alone, and its answer comes back', async () => {
+    const [his, hers, theirs] = await Promise.all([asked(bob), asked(mallory), asked(rival)]);
+    const { answer, reply } = await ask(bob, his.heard);
+    his.raw.nats.publish(reply, 'my decision');
+    expect((await answer).string()).toBe('my decision');
+    expect([his, hers, theirs].map(({ heard }) => heard.map((message) => message.string()))).toEqual([['a step'], [], []]);
+    expect(reply.startsWith('_INBOX_SERVICE')).toBe(false);
+  });
+  it('cannot be answered for, not even by one that learned where the answer goes', async () => {
+    const his = await asked(bob);
+    const { answer, reply } = await ask(bob, his.heard);
+    const hers = await asked(mallory);
+    await refusedPublish(hers.raw, reply, 'her decision');
+    his.raw.nats.publish(reply, 'my decision');
+    expect((await answer).string()).toBe('my decision');
+  });
+  it('answers once', async () => {
+    const his = await asked(bob);
+    const { answer, reply } = await ask(bob, his.heard);
+    his.raw.nats.publish(reply, 'my decision');
+    await answer;
+    await refusedPublish(his.raw, reply, 'another');
+  });
+  it('is not answered for by a service, nor asked by a principal', async () => {
+    for (const [name, raw] of SERVICE_NAMES.map((service) => [service, asService(service)] as const)) {
+      await refusedSubscribe(raw, stepOf(bob));
+      if (name !== 'tool-executor') await refusedPublish(raw, stepOf(bob));
+    }
+  });
+  it.each([
+    stepOf(bob),
+    stepOf(rival),
+    'sharedos.v1.tenant.runtime.step.agent.*',
+    'sharedos.v1.*.runtime.step.>',
+    'sharedos.v1.tenant.runtime.>',
+  ])('is not overheard on %s', (subject) => refusedSubscribe(attacker, subject));
+  it('may not be a human of the same name', async () => {
+    const human_ = await broker.as(namesake);
+    await refusedSubscribe(human_, stepOf(mallory));
+    await refusedSubscribe(human_, 'sharedos.v1.tenant.runtime.step.human.mallory');
+  });
+  it('answers only what it was asked: a reply subject of its own choice is refused as ever', async () => {
+    const his = await asked(bob);
+    for (const subject of ['_R_.x', `${INBOXES[0]}.x`, `${inboxPrefix('tenant', carol.principal)}.x`, turnOf(mallory)]) {
+      expect(await broker.reachedBy(his.raw, () => refusedPublish(his.raw, subject))).toEqual(NOTHING);
+    }
+  });
+  it('that is not there is known at once to be absent, or after its deadline at the latest', async () => {
+    await expect(executor().request(stepOf({ ...bob, principal: agent('nobody') }), 'a step', { timeout: 500 })).rejects.toThrow();
+  });
+});
+
 describe('publishing under the tokens of another', () => {
   const victims = { 'of the namespace': bob, 'of another namespace': rival, 'of another kind and the same name': namesake };
   const table = verbsOf('principal-request', 'principal-stream').flatMap((verb) =>
@@ -140,9 +209,12 @@ describe('internal subjects', () => {
   const inner = verbsOf('internal-request', 'internal-stream', 'feed').map((verb) =>
     namespaceSubject(verb, 'tenant', ...(rest[verb] ?? [])),
   );
-  const results = verbsOf('to-principal').flatMap((verb) =>
-    [mallory, bob].map((who) => principalSubject(verb as 'turn.result', 'tenant', who.principal, 'e1')),
-  );
+  const results = [
+    ...verbsOf('to-principal').flatMap((verb) =>
+      [mallory, bob].map((who) => principalSubject(verb as 'turn.result', 'tenant', who.principal, 'e1')),
+    ),
+    ...[mallory, bob].map((who) => stepOf(who)),
+  ];
   it.each([...inner, ...results])('nobody outside publishes on %s', async (subject) =>
     expect(await broker.reachedBy(attacker, () => refusedPublish(attacker, subject))).toEqual(NOTHING),
   );
@@ -285,11 +357,13 @@ describe('a reply subject of the attacker’s choice', () => {
     const heard = [
       await hearing(victim, `${principalSubject('turn.result', 'tenant', bob.principal)}.>`),
       await hearing(victim, `${inboxPrefix('tenant', bob.principal)}.>`),
+      await hearing(victim, stepOf(bob)),
       await hearing(auditor, `${namespaceSubject('feed.audit', 'tenant')}.>`),
     ];
     for (const reply of [
       resultOf(bob),
       `${inboxPrefix('tenant', bob.principal)}.x`,
+      stepOf(bob),
       namespaceSubject('feed.audit', 'tenant', 'allowed', 'tool', 'invoked'),
     ]) {
       await broker.reachedBy(attacker, () => {
@@ -299,7 +373,7 @@ describe('a reply subject of the attacker’s choice', () => {
     }
     await waitFor('what was sent to them', () => heard.every((messages) => messages.length === 2), DEADLINE_MS);
     // One account of principals shares its subjects, so the broker cannot keep these out; the name of the schema does.
-    expect(heard.map((messages) => messages.map((message) => message.headers?.get(SCHEMA_HEADER) ?? ''))).toEqual(
+    expect(heard.map((messages) => messages.map((message) => message.headers?.get(SCHEMA_HEADER) ?? '').toSorted())).toEqual(
       heard.map(() => ['', 'turn.get.reply/1']),
     );
     await drainOwnRequests();

@@ -4,6 +4,7 @@ import {
   SCHEMA_HEADER,
   type Unavailable,
   type WireMessage,
+  decodeBody,
   decodeOwnBody,
   ok,
   unavailable,
@@ -19,6 +20,8 @@ import { within } from './waiting.ts';
 export interface RequestOptions {
   readonly timeoutMs: number;
   readonly headers?: HeaderFields;
+  /** Of a question that a principal answers: most bytes of the answer, which is then read as strictly as a principal's request. */
+  readonly outsideBytesMax?: number;
 }
 
 /** A message as it came from the broker: nothing of it but the subject can be trusted. */
@@ -77,8 +80,10 @@ export class Bus {
     if (!answer.ok) return unavailable(answer.error.reason);
     if (headerOf(answer.value.headers, SCHEMA_HEADER) !== reply.name)
       return unavailable(`the answer on ${natsSubject} is not a ${reply.name}`);
-    // Only the services may answer on the inbox, whoever asked.
-    const decoded = decodeOwnBody(reply, answer.value.data);
+    // Only the services may answer on the inbox, whoever asked, and the agents that a service asked itself.
+    const { data } = answer.value;
+    const { outsideBytesMax } = options;
+    const decoded = outsideBytesMax === undefined ? decodeOwnBody(reply, data) : decodeBody(reply, data, outsideBytesMax);
     return decoded.ok ? decoded : unavailable(`the answer on ${natsSubject} is malformed: ${decoded.error.message}`);
   }
 

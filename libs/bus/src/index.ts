@@ -1,3 +1,4 @@
+export * from './answer-requests.ts';
 export * from './bus.ts';
 export * from './connect.ts';
 export * from './follow-stream.ts';

@@ -10,6 +10,20 @@ describe('the written configuration', () => {
     expect(text.match(/publish \{ allow: \[\s+"a\.b"\s+\] \}/g)).toHaveLength(2);
     expect(text.match(/subscribe \{ allow: \[\s+"c\.>"\s+\] \}/g)).toHaveLength(2);
   });
+  it('lets an agent answer what it was asked, and nobody else anything', () => {
+    const principals = [
+      { namespaceId: 'tenant', principal: { kind: 'agent', agentId: 'scout' } },
+      { namespaceId: 'tenant', principal: { kind: 'human', userId: 'alice' } },
+    ] as const;
+    const text = renderNatsConfig(
+      listener,
+      brokerAccounts(principals, () => 'secret'),
+    );
+    expect(text.match(/allow_responses/g)).toHaveLength(1);
+    const [agent] = text.split('user: ').filter((part) => part.includes('allow_responses'));
+    expect(agent).toMatch(/^"principal\.tenant\.agent\.scout"/);
+    expect(agent).toContain('allow_responses { max: 1, expires: "600s" }');
+  });
   it('gives JetStream to CORE alone and never allows responses', () => {
     const text = renderNatsConfig(
       listener,

@@ -56,7 +56,7 @@ const CONTROL_LINE_BYTES_MAX = 16 * 1024;
 
 /** Writes the configuration of a nats-server 2.9 or later. The text holds passwords: keep it readable by its owner alone. */
 export const renderNatsConfig = (listener: BrokerListener, accounts: BrokerAccounts): string => {
-  const { requests, answers } = crossings();
+  const { requests, answers, agents } = crossings();
   return `# Generated from the subject table; who may say what is decided there.
 server_name: ${quoted(listener.name)}
 listen: ${quoted(`${listener.host}:${listener.port}`)}
@@ -74,11 +74,17 @@ accounts {
     exports: [
 ${[...requests.map((subject) => `      { service: ${quoted(subject)}, accounts: [EDGE] }`), ...answers.map((subject) => `      { stream: ${quoted(subject)}, accounts: [EDGE] }`)].join('\n')}
     ]
+    imports: [
+${agents.map((subject) => `      { service: { account: EDGE, subject: ${quoted(subject)} } }`).join('\n')}
+    ]
     users: [
 ${accounts.core.map(renderUser).join('\n')}
     ]
   }
   EDGE {
+    exports: [
+${agents.map((subject) => `      { service: ${quoted(subject)}, accounts: [CORE] }`).join('\n')}
+    ]
     imports: [
 ${[...requests.map((subject) => `      { service: { account: CORE, subject: ${quoted(subject)} } }`), ...answers.map((subject) => `      { stream: { account: CORE, subject: ${quoted(subject)} } }`)].join('\n')}
     ]
@@ -90,12 +96,15 @@ ${accounts.edge.map(renderUser).join('\n')}
 `;
 };
 
+/** The longest that a turn, and so a step of it, may last. */
+const ANSWER_WITHIN = '600s';
+
 const renderUser = ({ name, password, rights }: BrokerUser): string => `      {
         user: ${quoted(name)}
         password: ${typeof password === 'string' ? quoted(password) : variable(password.env)}
         permissions {
           publish { allow: ${listed(rights.publish)} }
-          subscribe { allow: ${listed(rights.subscribe)} }
+          subscribe { allow: ${listed(rights.subscribe)} }${rights.answers === true ? `\n          allow_responses { max: 1, expires: "${ANSWER_WITHIN}" }` : ''}
         }
       }`;
 

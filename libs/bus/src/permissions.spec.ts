@@ -63,6 +63,8 @@ const ownSubjects = ({ namespaceId, principal: who }: { namespaceId: string; pri
     ...VERBS.filter((verb) => rowOf(verb).use === 'to-principal').map((verb) =>
       principalSubject(verb as 'turn.result', namespaceId, who, 'e1'),
     ),
+    // Agents alone are asked: nobody else runs as one.
+    ...(who.kind === 'agent' ? [principalSubject('runtime.step', namespaceId, who)] : []),
   ],
 });
 
@@ -116,21 +118,36 @@ describe('a principal', () => {
   });
 });
 
+describe('answering what services ask', () => {
+  it('is for agents, and for nobody else', () =>
+    fc.assert(
+      fc.property(someone, (who) => {
+        expect(principalRights({ ...who, auditor: true }).answers).toBe(who.principal.kind === 'agent' ? true : undefined);
+      }),
+    ));
+  it.each(SERVICE_NAMES)('is not done by %s with a right to whatever reply subject it was given', (service) =>
+    expect(serviceRights(service).answers).toBeUndefined(),
+  );
+});
+
 describe('what crosses between the accounts', () => {
-  const { requests, answers } = crossings();
+  const { requests, answers, agents } = crossings();
   it.each(VERBS)('%s crosses exactly when its row says so', (verb) => {
     const { use } = rowOf(verb);
     for (const pattern of subjectPatterns(verb)) {
       expect(requests.includes(pattern)).toBe(use === 'principal-request' || use === 'principal-stream');
       expect(answers.includes(pattern)).toBe(use === 'to-principal' || use === 'feed');
+      expect(agents.includes(pattern)).toBe(use === 'agent-answers');
     }
   });
   it('nothing internal is inside a pattern that crosses', () => {
     const internal = VERBS.filter((verb) => rowOf(verb).use.startsWith('internal')).flatMap(subjectPatterns);
-    expect([...requests, ...answers].filter((crossing) => internal.some((pattern) => overlap(crossing, pattern)))).toEqual([]);
+    expect([...requests, ...answers, ...agents].filter((crossing) => internal.some((pattern) => overlap(crossing, pattern)))).toEqual([]);
   });
-  it('no request is also an answer', () =>
-    expect(requests.filter((request) => answers.some((answer) => overlap(request, answer)))).toEqual([]));
+  it('no request is also an answer, and what agents are asked is neither', () => {
+    expect(requests.filter((request) => answers.some((answer) => overlap(request, answer)))).toEqual([]);
+    expect(agents.filter((asked) => [...requests, ...answers].some((other) => overlap(asked, other)))).toEqual([]);
+  });
 });
 
 describe('a stream', () => {

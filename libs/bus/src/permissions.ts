@@ -19,6 +19,8 @@ import { discoveryRights, jetStreamRights } from './js-rights.ts';
 export interface UserRights {
   readonly publish: readonly string[];
   readonly subscribe: readonly string[];
+  /** Whether it may also answer what it was asked, once each: the broker then lets it publish on the reply subject of what it received. */
+  readonly answers?: true;
 }
 
 /** One principal that may connect to the broker. An auditor also hears its namespace's live feed. */
@@ -50,6 +52,8 @@ export const subjectPatterns = (verb: SubjectVerb): readonly string[] => {
     case 'principal-request':
     case 'principal-stream':
       return [`${base}.*.*`];
+    case 'agent-answers':
+      return [`${base}.agent.*`];
     case 'to-principal':
       return [`${base}.*.*.>`];
     case 'feed':
@@ -65,10 +69,18 @@ export const subjectPatterns = (verb: SubjectVerb): readonly string[] => {
 export const streamSubjects = (stream: StreamName): readonly string[] =>
   VERBS.filter((verb) => (SUBJECTS[verb] as { readonly stream?: StreamName }).stream === stream).flatMap(subjectPatterns);
 
-/** What crosses from EDGE to CORE (requests) and from CORE to EDGE (answers, feed); nothing else does. @see design §4, rule 2 */
-export const crossings = (): { readonly requests: readonly string[]; readonly answers: readonly string[] } => ({
+/**
+ * What crosses from EDGE to CORE (requests), from CORE to EDGE (answers, feed), and what CORE asks of EDGE (agents); nothing else does.
+ * @see design §4, rule 2
+ */
+export const crossings = (): {
+  readonly requests: readonly string[];
+  readonly answers: readonly string[];
+  readonly agents: readonly string[];
+} => ({
   requests: rowsWhere('principal-request', 'principal-stream').flatMap(({ verb }) => subjectPatterns(verb)),
   answers: rowsWhere('to-principal', 'feed').flatMap(({ verb }) => subjectPatterns(verb)),
+  agents: rowsWhere('agent-answers').flatMap(({ verb }) => subjectPatterns(verb)),
 });
 
 /** The inbox of a user in CORE; connect with it as `inboxPrefix`, or no answer arrives. */
@@ -89,14 +101,18 @@ export const principalRights = ({ namespaceId, principal, auditor }: BrokerPrinc
   subscribe: [
     `${inboxPrefix(namespaceId, principal)}.>`,
     ...rowsWhere('to-principal').map(({ verb }) => `${principalSubject(verb as 'turn.result', namespaceId, principal)}.>`),
+    ...(principal.kind === 'agent'
+      ? rowsWhere('agent-answers').map(({ verb }) => principalSubject(verb as 'runtime.step', namespaceId, principal))
+      : []),
     ...(auditor === true ? rowsWhere('feed').map(({ verb }) => `${namespaceSubject(verb, namespaceId)}.>`) : []),
   ],
+  ...(principal.kind === 'agent' ? { answers: true } : {}),
 });
 
 /** A service says and hears what the subject table names it for, and has of JetStream what those rows need. */
 export const serviceRights = (service: ServiceName): UserRights => {
   const served = rowsWhere('principal-request', 'internal-request').filter(({ row }) => row.servedBy === service);
-  const asked = rowsWhere('internal-request').filter(({ row }) => row.from.includes(service));
+  const asked = rowsWhere('internal-request', 'agent-answers').filter(({ row }) => row.from.includes(service));
   const written = rowsWhere('to-principal', 'internal-stream').filter(({ row }) => row.from.includes(service));
   return {
     publish: unique([

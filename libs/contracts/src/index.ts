@@ -33,6 +33,7 @@ export * from './wire/management.ts';
 export * from './wire/message.ts';
 export * from './wire/policy.ts';
 export * from './wire/records.ts';
+export * from './wire/runtime.ts';
 export * from './wire/revision.ts';
 export * from './wire/settings.ts';
 export * from './wire/tool-settings.ts';

@@ -28,6 +28,7 @@ import * as recordsWire from './wire/records.ts';
 import { Revision } from './wire/revision.ts';
 import * as settingsWire from './wire/settings.ts';
 import { ToolSettingsEvent } from './wire/tool-settings.ts';
+import * as runtimeWire from './wire/runtime.ts';
 import * as turnWire from './wire/turn.ts';
 import type { WireMessage } from './wire/wire.ts';
 
@@ -85,6 +86,7 @@ export const PUBLIC_CONTRACTS = {
   RuntimeManifest: execution.RuntimeManifest,
   RuntimeEvent: execution.RuntimeEvent,
   RuntimeTurnOutcome: execution.RuntimeTurnOutcome,
+  RemoteDecision: runtimeWire.RemoteDecision,
   LogEvent: logWire.LogEvent,
   GrantEvent: logWire.GrantEvent,
   PolicyDocument: policyWire.PolicyDocument,
@@ -114,6 +116,7 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'turn.result': bodies([turnWire.TurnResult]),
   'turn.event': bodies([turnWire.TurnEvent]),
   'turn.refused': bodies([turnWire.TurnRefused]),
+  'runtime.step': bodies([runtimeWire.RuntimeStep], runtimeWire.RuntimeStepReply),
   'execution.control': bodies([turnWire.ExecutionControl], turnWire.ExecutionControlReply),
   'grant.issue': bodies([grantWire.GrantIssue], grantWire.GrantReply),
   'grant.derive': bodies([grantWire.GrantDerive], grantWire.GrantReply),

@@ -17,6 +17,7 @@ export type StreamName = 'TURNS' | 'TURN_EVENTS' | 'LEDGER' | 'MESSAGES' | 'AUDI
  * - `principal-request`: `….<verb>.<kind>.<id>`, a principal publishes under its own tokens, services answer.
  * - `principal-stream`: the same subject, kept by a stream as a work queue.
  * - `to-principal`: `….<verb>.<kind>.<id>.<more…>`, services publish, that principal alone subscribes.
+ * - `agent-answers`: `….<verb>.agent.<id>`, services ask, and that agent alone hears it and may answer.
  * - `feed`: services' records copied live to the namespace's configured auditors.
  * - `internal`: services only; no principal has any right on it.
  */
@@ -24,6 +25,7 @@ export type SubjectRow =
   | { readonly use: 'principal-request'; readonly servedBy: ServiceName }
   | { readonly use: 'principal-stream'; readonly servedBy: ServiceName; readonly stream: StreamName }
   | { readonly use: 'to-principal'; readonly from: readonly ServiceName[]; readonly stream?: StreamName }
+  | { readonly use: 'agent-answers'; readonly from: readonly ServiceName[] }
   | { readonly use: 'feed' }
   | { readonly use: 'internal-request'; readonly from: readonly ServiceName[]; readonly servedBy: ServiceName }
   | {
@@ -43,6 +45,7 @@ export const SUBJECTS = {
   'turn.result': { use: 'to-principal', from: ['tool-executor'], stream: 'TURN_EVENTS' },
   'turn.event': { use: 'to-principal', from: ['tool-executor'], stream: 'TURN_EVENTS' },
   'turn.refused': { use: 'to-principal', from: ['tool-executor'], stream: 'TURN_EVENTS' },
+  'runtime.step': { use: 'agent-answers', from: ['tool-executor'] },
   'execution.control': { use: 'internal-request', from: ['tool-executor'], servedBy: 'tool-executor' },
   'grant.issue': { use: 'principal-request', servedBy: 'authorizer' },
   'grant.derive': { use: 'principal-request', servedBy: 'authorizer' },
@@ -90,7 +93,7 @@ export type SubjectVerb = keyof typeof SUBJECTS;
 type VerbsOf<Use extends SubjectRow['use']> = { [V in SubjectVerb]: (typeof SUBJECTS)[V]['use'] extends Use ? V : never }[SubjectVerb];
 
 /** Verbs whose subject ends in the tokens of one principal. */
-export type PrincipalVerb = VerbsOf<'principal-request' | 'principal-stream' | 'to-principal'> | 'inbox';
+export type PrincipalVerb = VerbsOf<'principal-request' | 'principal-stream' | 'to-principal' | 'agent-answers'> | 'inbox';
 export type PrincipalRequestVerb = VerbsOf<'principal-request'>;
 export type InternalRequestVerb = VerbsOf<'internal-request'>;
 
@@ -116,7 +119,9 @@ export interface ParsedSubject {
 
 const VERBS = Object.keys(SUBJECTS) as SubjectVerb[];
 const NAMES_PRINCIPAL = new Set<SubjectVerb>(
-  VERBS.filter((verb) => ['principal-request', 'principal-stream', 'to-principal'].includes(SUBJECTS[verb].use) || verb === 'inbox'),
+  VERBS.filter(
+    (verb) => ['principal-request', 'principal-stream', 'to-principal', 'agent-answers'].includes(SUBJECTS[verb].use) || verb === 'inbox',
+  ),
 );
 
 /**
