@@ -4,6 +4,7 @@ export * from './envelope.ts';
 export * from './errors.ts';
 export * from './escalate-tool.ts';
 export * from './escalation-reason.ts';
+export * from './harness/index.ts';
 export * from './limits.ts';
 export * from './mcp/index.ts';
 export * from './model/index.ts';

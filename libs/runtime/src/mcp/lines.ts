@@ -6,7 +6,7 @@ export type Line = { readonly text: string } | { readonly tooLong: true };
 
 /**
  * The lines of a stream, as they come. A line past the limit is dropped as it arrives and told once, so that what is held never
- * grows beyond it. The last one needs no line break.
+ * grows beyond it. The last one needs no line break. Who stops reading has the stream as it stands.
  *
  * @param lengthMax In UTF-16 units.
  */
@@ -16,7 +16,7 @@ export async function* linesOf(stream: Readable, lengthMax: number): AsyncGenera
   let pieces: string[] = [];
   let length = 0;
   let dropping = false;
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
+  for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     const parts = decoder.write(chunk).split('\n');
     const unended = parts.pop() ?? '';
     for (const part of parts) {
