@@ -8,6 +8,7 @@ export * from './harness/index.ts';
 export * from './limits.ts';
 export * from './mcp/index.ts';
 export * from './model/index.ts';
+export * from './remote/remote-runtime.ts';
 export * from './runtime.ts';
 export * from './scripted-driver.ts';
 export * from './standard-loop.ts';

@@ -24,11 +24,13 @@ export const SPAN = {
   ledgerSettle: 'ledger.settle',
   ledgerEnd: 'ledger.end',
   grantCommand: 'grant.command',
+  adminCommand: 'admin.command',
   messageSend: 'message.send',
   messageDeliver: 'message.deliver',
   auditForward: 'audit.forward',
   recordsQuery: 'records.query',
   turnSubmit: 'turn.submit',
+  runtimeStep: 'runtime.step',
   /** With the name of the model behind it, as the conventions for generative AI have it. */
   modelChat: 'chat',
 } as const;

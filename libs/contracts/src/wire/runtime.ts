@@ -65,7 +65,6 @@ export const STEP_ANSWER_BYTES_MAX = 1024 * 1024;
  * The answer repeats `token` and `step` of what it answers. `decision` is a `RemoteDecision`; anything else that is JSON ends the turn
  * as an invalid decision and not as a silent agent.
  */
-export const RuntimeStepReply = replyMessage(
-  'runtime.step.reply/1',
-  z.strictObject({ token: StepToken, step: z.int().min(0), decision: Json, memory: JsonObj.optional() }),
-);
+export const StepAnswer = z.strictObject({ token: StepToken, step: z.int().min(0), decision: Json, memory: JsonObj.optional() });
+export type StepAnswer = z.infer<typeof StepAnswer>;
+export const RuntimeStepReply = replyMessage('runtime.step.reply/1', StepAnswer);

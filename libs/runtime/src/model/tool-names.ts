@@ -1,4 +1,5 @@
 import type { ToolDefinition } from '@sharedos/contracts';
+import { portableToolName } from '@sharedos/kernel';
 import type { DeclaredTool } from './model-wire.ts';
 
 /** Tools under names that every provider takes, and the way back. */
@@ -16,7 +17,7 @@ const PORTABLE = /^[a-zA-Z0-9_-]+$/;
 export const portableNames = (tools: readonly ToolDefinition[]): ToolNames => {
   const byWireName = new Map<string, string>();
   const declared = tools.map(({ name, description, inputSchema }): DeclaredTool => {
-    const wireName = name.replaceAll('.', '_');
+    const wireName = portableToolName(name);
     if (!PORTABLE.test(wireName)) throw new RangeError(`the tool ${name} has no portable name`);
     const other = byWireName.get(wireName);
     if (other !== undefined) throw new RangeError(`the tools ${other} and ${name} would have one name, ${wireName}`);
