@@ -4,6 +4,7 @@ import { type AccessContext, type Address, type ToolCall, type ToolResult, hashO
 import { jetStreamLedger } from '@sharedos/ledger';
 import { type ToolHandler, ToolRegistry, filesProvider, filesTools } from '@sharedos/tools';
 import { LedgerTurn } from '../../services/tool-executor/src/ledger-turn.ts';
+import { countersOver } from '../../services/tool-executor/src/reserved-uses.ts';
 import { TurnWrites } from '../../services/tool-executor/src/turn-writes.ts';
 import { type BenchSystem, FILE, NAMESPACE, SCOUT, TOOL } from './bench-system.ts';
 
@@ -91,6 +92,8 @@ export const openExecutorTurn = async ({ bus, stack }: BenchSystem, owner: Addre
     {
       authority: new AuthorityClient(bus, DEADLINE_MS),
       ledger,
+      counters: countersOver(bus),
+      audit: async () => undefined,
       registry,
       clock: Date.now,
       ids: randomUUID,

@@ -23,6 +23,7 @@ import { composeAuthorizer } from '../../services/authorizer/src/compose.ts';
 import { runGrantCommand } from '../../services/authorizer/src/grant-command.ts';
 import { TurnTokens } from '../../services/authorizer/src/turn-token.ts';
 import { LedgerTurn, type LedgerTurnPorts } from '../../services/tool-executor/src/ledger-turn.ts';
+import type { Counters } from '../../services/tool-executor/src/reserved-uses.ts';
 import { TurnWrites } from '../../services/tool-executor/src/turn-writes.ts';
 import { ALICE, NAMESPACE, SCOUT } from './test-system.ts';
 
@@ -155,9 +156,18 @@ export const turnInProcess = async (options: {
     requestSequence: 1,
   });
   if (!claim.ok) throw new Error('the turn was not claimed');
+  const counters: Counters = {
+    held: async (namespaceId, turn) => {
+      const held = await usage.held(namespaceId, turn);
+      return held.ok ? held.value : undefined;
+    },
+    release: async (namespaceId, turn, { epoch, uses }) => (await usage.release(namespaceId, turn, epoch, uses)).ok,
+  };
   const ports: LedgerTurnPorts = {
     authority,
     ledger,
+    counters,
+    audit: async (event) => void directAudit.push(event),
     registry,
     clock: Date.now,
     ids: randomUUID,

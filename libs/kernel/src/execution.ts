@@ -79,11 +79,10 @@ export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState 
 
 /** The uses that an operation's records say something may run on, or may have run on. Any other it was handed out is only reserved. */
 export const usesAdmitted = (records: readonly LedgerRecord[]): readonly UseTaken[] =>
-  records.flatMap((record) =>
-    record.type === 'opened' || record.type === 'admitted'
-      ? [...(record.use === undefined ? [] : [record.use]), ...(record.above ?? [])]
-      : [],
-  );
+  records.flatMap((record) => {
+    if (record.type !== 'opened' && record.type !== 'admitted' && record.type !== 'ended') return [];
+    return [...(record.use === undefined ? [] : [record.use]), ...(record.above ?? [])];
+  });
 
 /** A request for an operation, as it arrived. `requestSequence` is its place in the queue, which a redelivery keeps; 0 for none. */
 export interface RequestMark {

@@ -152,9 +152,9 @@ const authorizeAndDeliver = async (ports: Ports, send: Send, claim: LedgerClaim)
     const decision = authorizationChecked(mark(ports, send), { request, decided, consume: true, operationId: envelope.id });
     return finish(ports, send, claim, denied(ports, envelope, 'authority_unavailable'), [decision]);
   }
-  const { status, code, decision, use, audit } = verdict.value;
+  const { status, code, decision, use, above, audit } = verdict.value;
   if (status !== 'allowed') return finish(ports, send, claim, denied(ports, envelope, code), audit);
-  if (use !== undefined && !(await spend(ports, context, use, operation))) {
+  if (use !== undefined && !(await spend(ports, send, [use, ...(above ?? [])]))) {
     const unclaimed = { decision: { allowed: false, reasonCode: 'usage_store_unavailable' } };
     const event = authorizationChecked(mark(ports, send), { request, decided: unclaimed, consume: true, operationId: envelope.id });
     return finish(ports, send, claim, denied(ports, envelope, 'usage_store_unavailable'), [event]);
@@ -164,6 +164,7 @@ const authorizeAndDeliver = async (ports: Ports, send: Send, claim: LedgerClaim)
     at: timestampOf(ports.clock()),
     callId: envelope.id,
     ...(use === undefined ? {} : { use }),
+    ...(above === undefined ? {} : { above }),
     audit,
   });
   // The fate of that record is unknown, so nothing may be delivered on it.
@@ -224,11 +225,18 @@ const answerAgain = async (ports: Ports, send: Send, fingerprint: string, histor
   return finish(ports, send, claim, failed(ports, envelope, 'replay_interrupted'), []);
 };
 
-const spend = async ({ ledger, bus, clock }: Ports, { namespaceId }: AccessContext, use: UseTaken, operation: string): Promise<boolean> => {
-  const { grantId, ordinal, epoch } = use;
-  const claimed = await ledger.claimUse(namespaceId, { at: timestampOf(clock()), grantId, ordinal, operation });
-  if (!claimed.ok && claimed.error.kind === 'taken') await reportDistrust(bus, namespaceId, epoch);
-  return claimed.ok;
+/** Makes uses that were handed out really spent: all of them, or nothing may run. */
+const spend = async ({ ledger, bus, clock }: Ports, { context, operation, turnId }: Send, uses: readonly UseTaken[]): Promise<boolean> => {
+  const { namespaceId } = context;
+  const claim = { at: timestampOf(clock()), operation, turn: turnId };
+  const claims = await Promise.all(
+    uses.map(async ({ grantId, ordinal, epoch }) => {
+      const claimed = await ledger.claimUse(namespaceId, { ...claim, grantId, ordinal });
+      if (!claimed.ok && claimed.error.kind === 'taken') await reportDistrust(bus, namespaceId, epoch);
+      return claimed.ok;
+    }),
+  );
+  return claims.every(Boolean);
 };
 
 const endOf = (

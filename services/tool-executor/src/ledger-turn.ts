@@ -10,7 +10,7 @@ import {
   type ToolCall,
   type ToolDefinition,
   type ToolResult,
-  type UseTaken,
+  type Verdict,
   addressPath,
 } from '@sharedos/contracts';
 import {
@@ -27,12 +27,12 @@ import {
 import { AuditOutage, type TurnKernel, TurnLost } from '@sharedos/runtime';
 import { SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
 import { MediatedCalls, type MediatedCallsPorts } from './mediated-calls.ts';
-import { type TurnIdentity, TurnLease, type TurnLeasePorts } from './turn-lease.ts';
-import { TurnRecords } from './turn-records.ts';
+import { type TurnIdentity, TurnLease, type TurnLeasePorts, usesIn, usesOnRecord } from './turn-lease.ts';
+import { TurnRecords, type TurnRecordsPorts } from './turn-records.ts';
 import type { TurnWrites } from './turn-writes.ts';
 import { USE_NOT_CLAIMED } from './unclaimed-use.ts';
 
-export type LedgerTurnPorts = TurnLeasePorts & MediatedCallsPorts;
+export type LedgerTurnPorts = TurnLeasePorts & MediatedCallsPorts & Pick<TurnRecordsPorts, 'audit'>;
 
 /**
  * The kernel of one turn, over the authorizer and the ledger. Authority, registry and records stay on this side; the envelope
@@ -47,19 +47,26 @@ export class LedgerTurn implements TurnKernel {
   readonly #records: TurnRecords;
   readonly #calls: MediatedCalls;
   #context: AccessContext | undefined;
-  #admissionUse: UseTaken | undefined;
+  /** The uses of the admission, until a record says that they are spent. */
+  #admission: Pick<Verdict, 'use' | 'above'> = {};
+  #isAdmitting = false;
 
   constructor(ports: LedgerTurnPorts, writes: TurnWrites, turn: TurnIdentity) {
     this.#ports = ports;
     this.#executionId = turn.executionId;
     this.#lease = new TurnLease(ports, turn);
-    this.#records = new TurnRecords(writes, { turnId: turn.turnId, clock: ports.clock, ids: ports.ids });
+    this.#records = new TurnRecords(writes, { turnId: turn.turnId, clock: ports.clock, ids: ports.ids, audit: ports.audit });
     this.#calls = new MediatedCalls(ports, this.#lease, this.#records);
   }
 
   /** The revision that the turn sees, once it is open. */
   get revision(): Revision | undefined {
     return this.#lease.revision;
+  }
+
+  /** Whether the turn may have been handed uses that no record of it admits. They are to be given back once it is over. */
+  get mayReserve(): boolean {
+    return this.#isAdmitting || this.#calls.mayReserve;
   }
 
   async open(context: AccessContext): Promise<void> {
@@ -77,13 +84,15 @@ export class LedgerTurn implements TurnKernel {
       action: 'invoke',
     };
     const operation = this.#lease.operation('admission');
+    this.#isAdmitting = true;
     const verdict = await this.#lease.decide(context, { kind: 'authorize', request, consume: true, operation });
+    if (verdict !== undefined && verdict.use === undefined) this.#isAdmitting = false;
     if (verdict === undefined) return this.#decidedHere(context, request, decidedWithoutAuthority(this.#lease.failure));
-    if (verdict.use !== undefined && !(await this.#lease.spend(context, verdict.use, operation))) {
+    if (!(await this.#lease.spend(context, usesIn(verdict), operation))) {
       return this.#decidedHere(context, request, USE_NOT_CLAIMED);
     }
-    this.#admissionUse = verdict.use;
-    this.#records.keep(...verdict.audit);
+    this.#admission = usesOnRecord(verdict);
+    await this.#records.late(...verdict.audit);
     return verdict.decision ?? { allowed: false, reasonCode: verdict.code };
   }
 
@@ -92,8 +101,9 @@ export class LedgerTurn implements TurnKernel {
     const { record, ...listed } = await withSpan(SPAN.toolCatalogue, {}, () => this.#discover(context));
     const { revision } = this.#lease;
     if (revision === undefined) throw new AuditOutage('a turn without authority is never admitted');
-    const use = this.#admissionUse;
-    await this.#records.before({ type: 'opened', revision, ...(use === undefined ? {} : { use }) }, record);
+    await this.#records.before({ type: 'opened', revision, ...this.#admission }, record);
+    this.#admission = {};
+    this.#isAdmitting = false;
     return listed;
   }
 
@@ -130,9 +140,12 @@ export class LedgerTurn implements TurnKernel {
     const code = 'error' in result ? result.error?.code : undefined;
     const ending = turnEnded(this.#records.mark(context), { executionId: this.#executionId, status: result.status, code, endedBy });
     const { revision } = this.#lease;
-    const record = { type: 'ended', by: 'owner', result, ...(revision === undefined ? {} : { revision }) } as const;
+    // An admission is spent whatever the turn does later; where the turn was never opened, its end says so.
+    const spent = this.#admission;
+    const record = { type: 'ended', by: 'owner', result, ...(revision === undefined ? {} : { revision }), ...spent } as const;
     const written = await this.#records.end(record, ...aborted, ending);
     if (written === 'too_large') throw new TurnLost('the result of the turn is larger than a record may be');
+    if (spent.use !== undefined) this.#isAdmitting = false;
   }
 
   async #discover(context: AccessContext) {

@@ -5,6 +5,7 @@ import { createEnvelope, scriptedRuntime } from '@sharedos/runtime';
 import { ToolRegistry, filesProvider, filesTools } from '@sharedos/tools';
 import { composeToolExecutor } from './compose.ts';
 import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
+import { countersOver } from './reserved-uses.ts';
 import { RunningTurns } from './running-turns.ts';
 
 const REQUESTS_AT_ONCE = 64;
@@ -30,6 +31,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     bus,
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
     ledger,
+    counters: countersOver(bus),
     registry,
     envelope: createEnvelope({
       runtime: scriptedRuntime(),

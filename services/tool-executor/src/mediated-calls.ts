@@ -1,17 +1,18 @@
 import {
   type AccessContext,
   type AuditEvent,
+  type CapabilityRequirement,
   RESULT_BYTES_MAX,
   type ToolCall,
   ToolResult,
   type Verdict,
   hashOf,
 } from '@sharedos/contracts';
-import { authorizationChecked, readCall, toolInvoked } from '@sharedos/kernel';
+import { authorizationChecked, readCall, toolInvoked, usageReleased } from '@sharedos/kernel';
 import { TurnLost } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import type { ToolHandler, ToolRegistry } from '@sharedos/tools';
-import type { TurnLease } from './turn-lease.ts';
+import { type TurnLease, usesIn, usesOnRecord } from './turn-lease.ts';
 import type { TurnRecords } from './turn-records.ts';
 import { USE_NOT_CLAIMED } from './unclaimed-use.ts';
 
@@ -54,6 +55,8 @@ export class MediatedCalls {
   /** What each call id of the turn asked for; no more of them than the turn may make calls. */
   readonly #asked = new Map<string, string>();
   readonly #open = new Map<string, OpenCall>();
+  /** Calls that may have been handed uses which no record admits. */
+  readonly #reserving = new Set<string>();
   #resultBytes = 0;
   /** The catalogue that the turn was given, by its hash: stated on the record of every call. */
   catalogHash: string | undefined;
@@ -100,34 +103,64 @@ export class MediatedCalls {
     );
   }
 
+  /** Whether the turn may have been handed uses that its records do not admit: then they are to be given back once it is over. */
+  get mayReserve(): boolean {
+    return this.#reserving.size > 0;
+  }
+
   async #decided(context: AccessContext, handler: ToolHandler, given: ToolCall, signal: AbortSignal): Promise<ToolResult> {
     const { exact, call, thrown } = readCall(handler, context, given);
     const ceiling = handler.definition.requiredCapability;
     const operation = this.#lease.operation('call', given.id);
+    // From here on also where no answer comes: the question may have been answered all the same.
+    this.#reserving.add(given.id);
     const verdict = await this.#lease.decide(context, { kind: 'tool', ceiling, exact, operation, operationId: given.id });
-    signal.throwIfAborted();
-    if (verdict === undefined) return this.#refuse(context, given, { status: 'denied', code: 'authority_unavailable' });
-    const { status, code, cause, use } = verdict;
+    if (verdict === undefined) {
+      signal.throwIfAborted();
+      return this.#refuse(context, given, { status: 'denied', code: 'authority_unavailable' });
+    }
+    if (verdict.use === undefined) this.#reserving.delete(given.id);
+    if (signal.aborted) return this.#abandon(context, given, verdict, signal);
+    const { status, code, cause } = verdict;
     if (status !== 'allowed') {
       if (thrown !== undefined) this.#ports.onProviderError(thrown, { tool: given.tool, code, traceId: context.traceId });
       return this.#refuse(context, given, { status, code, cause }, verdict, verdict.audit);
     }
-    if (use !== undefined && !(await this.#lease.spend(context, use, operation))) {
-      const request = { resource: verdict.resource ?? ceiling.resource, action: verdict.action ?? ceiling.action };
-      const decision = {
-        request,
-        decided: USE_NOT_CLAIMED,
-        consume: true,
-        authorityHash: this.#lease.authorityHash,
-        operationId: given.id,
-      };
-      const denied = authorizationChecked(this.#records.mark(context), decision);
-      return this.#refuse(context, given, { status: 'denied', code: 'usage_store_unavailable' }, { ...verdict, status: 'denied' }, [
-        denied,
-      ]);
-    }
-    signal.throwIfAborted();
+    if (verdict.use !== undefined && !(await this.#lease.spend(context, usesIn(verdict), operation)))
+      return this.#unspendable(context, given, { verdict, ceiling, operation });
+    if (signal.aborted) return this.#abandon(context, given, verdict, signal);
     return this.#run(context, handler, call, verdict, signal);
+  }
+
+  /** The turn stopped between the decision and its record: nothing ran, and what was decided is told with the end, or after it. */
+  async #abandon(context: AccessContext, { id }: ToolCall, verdict: Verdict, signal: AbortSignal): Promise<never> {
+    await this.#records.late(...verdict.audit, ...this.#released(context, id, verdict));
+    signal.throwIfAborted();
+    throw new TurnLost('the turn was over');
+  }
+
+  /** The uses handed out cannot be spent: to the caller, the counters were not there. What was claimed of them is given back. */
+  async #unspendable(
+    context: AccessContext,
+    call: ToolCall,
+    { verdict, ceiling, operation }: { readonly verdict: Verdict; readonly ceiling: CapabilityRequirement; readonly operation: string },
+  ): Promise<ToolResult> {
+    const uses = usesIn(verdict);
+    const denied = authorizationChecked(this.#records.mark(context), {
+      request: { resource: verdict.resource ?? ceiling.resource, action: verdict.action ?? ceiling.action },
+      decided: USE_NOT_CLAIMED,
+      consume: true,
+      authorityHash: this.#lease.authorityHash,
+      operationId: call.id,
+    });
+    await this.#records.before({ type: 'released', callId: call.id, uses: [...uses] }, ...this.#released(context, call.id, verdict));
+    if (await this.#lease.giveBack(context, uses, operation)) this.#reserving.delete(call.id);
+    const refusal = { status: 'denied', code: 'usage_store_unavailable' } as const;
+    return this.#refuse(context, call, refusal, { ...verdict, status: 'denied' }, [denied]);
+  }
+
+  #released(context: AccessContext, operationId: string, verdict: Verdict): readonly AuditEvent[] {
+    return usesIn(verdict).map(({ grantId }) => usageReleased(this.#records.mark(context), { grantId, operationId }));
   }
 
   /**
@@ -146,12 +179,12 @@ export class MediatedCalls {
 
   /** The effect: admitted on record, run once, settled on record. */
   async #run(context: AccessContext, handler: ToolHandler, call: ToolCall, verdict: Verdict, signal: AbortSignal): Promise<ToolResult> {
-    const { use } = verdict;
     // Open from here on: an admission whose fate is unknown counts as one.
     this.#open.set(call.id, { call, verdict });
     await withSpan(SPAN.ledgerAdmit, {}, () =>
-      this.#records.before({ type: 'admitted', callId: call.id, tool: call.tool, ...(use === undefined ? {} : { use }) }, ...verdict.audit),
+      this.#records.before({ type: 'admitted', callId: call.id, tool: call.tool, ...usesOnRecord(verdict) }, ...verdict.audit),
     );
+    this.#reserving.delete(call.id);
     // A turn that was stopped meanwhile enters no port; its end says that this call was left open.
     signal.throwIfAborted();
     const result = await withSpan(SPAN.toolHandler, {}, () => this.#handle(context, handler, call, signal));

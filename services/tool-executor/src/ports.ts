@@ -4,6 +4,7 @@ import type { Ledger } from '@sharedos/ledger';
 import type { Envelope } from '@sharedos/runtime';
 import type { ToolRegistry } from '@sharedos/tools';
 import type { AcceptanceRules } from './accept-request.ts';
+import type { Counters } from './reserved-uses.ts';
 import type { RunningTurns } from './running-turns.ts';
 
 /** What the tool-executor runs on. */
@@ -11,6 +12,8 @@ export interface Ports {
   readonly bus: Bus;
   readonly authority: AuthorityClient;
   readonly ledger: Ledger;
+  /** Who handed out the uses of bounded grants, for giving back what a turn never used. */
+  readonly counters: Counters;
   readonly registry: ToolRegistry;
   readonly envelope: Envelope;
   /** The envelope's default limits; they are part of what makes two requests the same. */

@@ -8,6 +8,7 @@ import { type AcceptedRequest, type RefusedRequest, acceptRequest } from './acce
 import { interruptTurn } from './interrupt-turn.ts';
 import { LedgerTurn } from './ledger-turn.ts';
 import type { Ports } from './ports.ts';
+import { releaseReserved } from './reserved-uses.ts';
 import { type Requester, answerOf, isAnswered, publishEvent, publishRefusal, publishResult } from './turn-answers.ts';
 import { TurnWrites } from './turn-writes.ts';
 
@@ -151,15 +152,25 @@ const runClaimed = async (
         onEvent: (event) => publishEvent(ports.bus, from, event),
       },
     );
-    if (await publishResult(ports.bus, from, answerOf(result, kernel.revision))) await acknowledge(delivery);
+    const answered = await publishResult(ports.bus, from, answerOf(result, kernel.revision));
+    const settled = answered && (!kernel.mayReserve || (await releaseOf(ports, claim.key)));
+    if (settled) await acknowledge(delivery);
     else delivery.nak(ASK_AGAIN_MS);
   } catch (error) {
     // Another process ended this turn and answers for it, or will once this one is silent: nothing more is said from here.
     if (!(error instanceof TurnLost)) throw error;
+    // Whoever ended it may have looked for reserved uses before this process took its last.
+    if (kernel.mayReserve) await releaseOf(ports, claim.key);
     delivery.nak(ASK_AGAIN_MS);
   } finally {
     ports.running.end(turnId);
   }
+};
+
+/** Gives back what the turn was handed out and its records, read again, do not admit. `false`: not yet, or not all of it. */
+const releaseOf = async (ports: Ports, key: OperationKey): Promise<boolean> => {
+  const history = await ports.ledger.read(key);
+  return history.ok && history.value !== undefined && releaseReserved(ports, key.namespaceId, history.value.records);
 };
 
 /** Answers a request that the ledger knows. */
@@ -177,8 +188,13 @@ const replay = async (
   switch (replayed.answer) {
     case 'stored':
       // Delivered again, and not asked again: whoever ended the turn has answered, unless it died before that.
-      if (state.claimed?.requestSequence === delivery.sequence && (await isAnswered(ports.bus, from, accepted.request.executionId))) {
-        return acknowledge(delivery);
+      if (state.claimed?.requestSequence === delivery.sequence) {
+        const answered =
+          (await isAnswered(ports.bus, from, accepted.request.executionId)) || (await publishResult(ports.bus, from, replayed.ended));
+        // It may also have died before it gave back what the turn never used.
+        return answered && (await releaseReserved(ports, from.namespaceId, history.records))
+          ? acknowledge(delivery)
+          : delivery.nak(ASK_AGAIN_MS);
       }
       return (await publishResult(ports.bus, from, replayed.ended)) ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
     case 'conflict': {
@@ -193,7 +209,10 @@ const replay = async (
       const interrupted = await interruptTurn(ports, key, history, accepted, 'recovery');
       // Somebody wrote in between, or the ledger takes nothing: what stands is read again, and not as fast as it can be.
       if (!interrupted.ok) return delivery.nak(ASK_AGAIN_MS);
-      return (await publishResult(ports.bus, from, interrupted.value)) ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
+      const ended = [...history.records, interrupted.value];
+      return (await publishResult(ports.bus, from, interrupted.value)) && (await releaseReserved(ports, from.namespaceId, ended))
+        ? acknowledge(delivery)
+        : delivery.nak(ASK_AGAIN_MS);
     }
     case 'run':
       return delivery.nak(ASK_AGAIN_MS);

@@ -15,13 +15,15 @@ import {
 import type { AuthorityFailure } from '@sharedos/kernel';
 import type { Ledger } from '@sharedos/ledger';
 import { AuditOutage } from '@sharedos/runtime';
+import { type Counters, giveBack } from './reserved-uses.ts';
 
 /** Whoever answers for authority. No answer is a failure, never an allow. */
 export type AuthorityPort = Pick<AuthorityClient, 'open' | 'decide' | 'reach'>;
 
 export interface TurnLeasePorts {
   readonly authority: AuthorityPort;
-  readonly ledger: Pick<Ledger, 'claimUse'>;
+  readonly ledger: Pick<Ledger, 'claimUse' | 'releaseUse'>;
+  readonly counters: Counters;
   readonly clock: () => Instant;
   readonly ids: () => string;
   /** Tells the authorizers that a use handed out in this epoch had been spent before. */
@@ -103,14 +105,26 @@ export class TurnLease {
     return answer.ok ? answer.value : undefined;
   }
 
-  /** Makes a use that was handed out really spent. `false`: it must not be used, and nothing may run on it. */
-  async spend({ namespaceId }: AccessContext, { grantId, ordinal, epoch }: UseTaken, operation: string): Promise<boolean> {
+  /** Makes uses that were handed out really spent, all of them. `false`: none may be used, and nothing may run on any. */
+  async spend({ namespaceId }: AccessContext, uses: readonly UseTaken[], operation: string): Promise<boolean> {
     const { ledger, clock, distrust } = this.#ports;
-    const claimed = await ledger.claimUse(namespaceId, { at: timestampOf(clock()), grantId, ordinal, operation });
-    if (claimed.ok) return true;
-    // Handed out twice: the counters lost their memory. They are closed until they agree with the claims again.
-    if (claimed.error.kind === 'taken') await distrust(namespaceId, epoch);
-    return false;
+    const claim = { at: timestampOf(clock()), operation, turn: this.#turn.turnId };
+    const claims = await Promise.all(
+      uses.map(async ({ grantId, ordinal, epoch }) => {
+        const claimed = await ledger.claimUse(namespaceId, { ...claim, grantId, ordinal });
+        // Handed out twice: the counters lost their memory. They are closed until they agree with the claims again.
+        if (!claimed.ok && claimed.error.kind === 'taken') await distrust(namespaceId, epoch);
+        return claimed.ok;
+      }),
+    );
+    return claims.every(Boolean);
+  }
+
+  /** Gives uses back that the turn's records say nothing will run on. `false`: to be done again when the turn has ended. */
+  giveBack({ namespaceId }: AccessContext, uses: readonly UseTaken[], operation: string): Promise<boolean> {
+    const [{ epoch } = { epoch: '' }] = uses;
+    const held = uses.map(({ grantId, ordinal }) => ({ grantId, ordinal, operation }));
+    return giveBack(this.#ports, namespaceId, this.#turn.turnId, { epoch, uses: held });
   }
 
   /** One name for one effect of the turn, the same for a retry and for nothing else. */
@@ -118,3 +132,13 @@ export class TurnLease {
     return hashOf({ parent: this.#turn.operation, kind, id });
   }
 }
+
+/** All uses that a verdict was handed, nearest first. */
+export const usesIn = ({ use, above = [] }: Pick<Verdict, 'use' | 'above'>): readonly UseTaken[] =>
+  use === undefined ? [] : [use, ...above];
+
+/** The same, as a record states them. */
+export const usesOnRecord = ({ use, above }: Pick<Verdict, 'use' | 'above'>): Pick<Verdict, 'use' | 'above'> => ({
+  ...(use === undefined ? {} : { use }),
+  ...(above === undefined ? {} : { above }),
+});

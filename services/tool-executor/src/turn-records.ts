@@ -9,6 +9,14 @@ const KEPT_MAX = 256;
 
 type Unwritten<Record> = Record extends { readonly audit: unknown } ? Omit<Record, 'at' | 'audit'> : never;
 
+export interface TurnRecordsPorts {
+  readonly turnId: string;
+  readonly clock: () => Instant;
+  readonly ids: () => string;
+  /** Writes one record past the ledger: of what became known after the turn's end. */
+  readonly audit: (event: AuditEvent) => Promise<unknown>;
+}
+
 /**
  * The audit records of one turn: numbered in its order, each inside the ledger record that makes it true.
  *
@@ -17,13 +25,13 @@ type Unwritten<Record> = Record extends { readonly audit: unknown } ? Omit<Recor
  */
 export class TurnRecords {
   readonly #writes: TurnWrites;
-  readonly #turn: { readonly turnId: string; readonly clock: () => Instant; readonly ids: () => string };
+  readonly #turn: TurnRecordsPorts;
   #revision: Revision | undefined;
   #kept: AuditEvent[] = [];
   #order = 0;
   #ended = false;
 
-  constructor(writes: TurnWrites, turn: { readonly turnId: string; readonly clock: () => Instant; readonly ids: () => string }) {
+  constructor(writes: TurnWrites, turn: TurnRecordsPorts) {
     this.#writes = writes;
     this.#turn = turn;
   }
@@ -51,6 +59,12 @@ export class TurnRecords {
   /** Keeps records for the next write. */
   keep(...events: readonly AuditEvent[]): void {
     this.#kept = [...this.#kept, ...events].slice(0, KEPT_MAX);
+  }
+
+  /** Keeps records of what is not going to happen, for the end of the turn; where that is written, they are stored by themselves. */
+  async late(...events: readonly AuditEvent[]): Promise<void> {
+    if (this.#ended) await Promise.all(events.map(this.#turn.audit));
+    else this.keep(...events);
   }
 
   /** Writes what must stand before anything follows. Rejects with `AuditOutage`, or with `TurnLost` once the turn is over. */

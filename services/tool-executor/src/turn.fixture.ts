@@ -3,6 +3,7 @@ import {
   type AuditEvent,
   type AuthorityQuestion,
   type ExecutionResult,
+  type HeldUse,
   type LedgerRecord,
   type OpenedAuthority,
   type ReachAndDiscovery,
@@ -20,6 +21,7 @@ import { type Ledger, type LedgerClaim, type MemoryRecordLog, type OperationKey,
 import { type ManualClock, countingIds, manualClock } from '@sharedos/testing';
 import { type ToolHandler, ToolRegistry } from '@sharedos/tools';
 import { LedgerTurn } from './ledger-turn.ts';
+import type { Counters } from './reserved-uses.ts';
 import type { AuthorityPort } from './turn-lease.ts';
 import { TurnWrites } from './turn-writes.ts';
 
@@ -106,6 +108,10 @@ export interface TurnWorld {
   readonly asked: AuthorityQuestion[];
   readonly distrusted: string[];
   readonly providerErrors: string[];
+  /** Records that were stored past the ledger. */
+  readonly stored: AuditEvent[];
+  /** Uses given back to the counters. */
+  readonly released: HeldUse[];
   /** What the authorizer says from now on; allowed by the grant `g` unless told otherwise. */
   says: (question: AuthorityQuestion) => Said | Promise<Said>;
   invoke(asked: ToolCall, signal?: AbortSignal): Promise<ToolResult>;
@@ -123,6 +129,8 @@ export interface TurnWorldOptions {
   readonly opens?: () => Awaited<ReturnType<AuthorityPort['open']>>;
   readonly reaches?: () => Result<ReachAndDiscovery, { code: 'authority_unavailable'; reason: string }>;
   readonly log?: MemoryRecordLog;
+  /** What the counters say the turn was handed out. */
+  readonly holds?: () => Awaited<ReturnType<Counters['held']>>;
   /** Wraps the ledger that the turn writes to. */
   readonly through?: (ledger: Ledger) => Ledger;
 }
@@ -147,6 +155,12 @@ export const turnWorld = async (options: TurnWorldOptions = {}): Promise<TurnWor
   const asked: AuthorityQuestion[] = [];
   const distrusted: string[] = [];
   const providerErrors: string[] = [];
+  const stored: AuditEvent[] = [];
+  const released: HeldUse[] = [];
+  const counters: Counters = {
+    held: async () => options.holds?.(),
+    release: async (_, __, { uses }) => released.push(...uses) > 0,
+  };
   const authority: AuthorityPort = {
     open: async () => options.opens?.() ?? ok(opened),
     reach: async (_, __, ceilings) =>
@@ -175,6 +189,8 @@ export const turnWorld = async (options: TurnWorldOptions = {}): Promise<TurnWor
   const ports = {
     authority,
     ledger,
+    counters,
+    audit: async (event: AuditEvent) => void stored.push(event),
     registry,
     clock: () => clock.now(),
     ids: countingIds('record'),
@@ -197,6 +213,8 @@ export const turnWorld = async (options: TurnWorldOptions = {}): Promise<TurnWor
     asked,
     distrusted,
     providerErrors,
+    stored,
+    released,
     says: () => ({}),
     invoke: (one, signal = new AbortController().signal) => turn.invokeTool(context, one, signal),
     begin: async () => {

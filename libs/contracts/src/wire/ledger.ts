@@ -69,6 +69,9 @@ export const LedgerRecord = z.discriminatedUnion('type', [
     by: z.enum(['owner', 'recovery', 'cancel']),
     revision: Revision.optional(),
     result: z.union([ExecutionResult, DeliveryResult]),
+    /** Spent by the admission of a turn that ended before it was opened. */
+    use: UseTaken.optional(),
+    above: UsesAbove.optional(),
     audit: Audits,
   }),
   z.strictObject({
