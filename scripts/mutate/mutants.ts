@@ -283,7 +283,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...inFile('libs/kernel/src/grant.ts', [
     [
       'only its issuer revokes a grant',
-      `if (!sameAddress(command.requestedBy, state.grant.issuer)) return refuse({ code: 'not_the_issuer' });`,
+      `if (command.asOperator !== true && !sameAddress(command.requestedBy, state.grant.issuer)) return refuse({ code: 'not_the_issuer' });`,
       '',
     ],
     ['a revoked grant is never issued again', `return state.status === 'absent' ? accept(`, `return state.status !== 'active' ? accept(`],

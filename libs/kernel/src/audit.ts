@@ -342,7 +342,12 @@ export interface AdminAct {
   /** The verb of its subject, such as `grant.revoke`. */
   readonly command: string;
   readonly commandId?: string | undefined;
+  /** The grant acted on. */
   readonly grantId?: string | undefined;
+  /** What else was acted on: a resource of the management plane. */
+  readonly resource?: ResourceRef | undefined;
+  /** Its name, where the resource has many of a kind. */
+  readonly about?: string | undefined;
   readonly place?: AuditPlace | undefined;
 }
 
@@ -354,13 +359,13 @@ export const adminChanged = (act: AdminAct): AuditEvent => adminRecord(act, 'adm
 export const adminRefused = (act: AdminAct, reason: string): AuditEvent => adminRecord(act, 'admin.refused', 'denied', reason);
 
 const adminRecord = (act: AdminAct, type: AuditType, outcome: AuditOutcome, reason: string | undefined): AuditEvent => {
-  const { id, at, namespaceId, principal, traceId, command, commandId, grantId, place } = act;
+  const { id, at, namespaceId, principal, traceId, command, commandId, grantId, resource, about, place } = act;
   const context = { namespaceId, actor: principal, authority: principal, owner: principal, purpose: ADMIN_PURPOSE, traceId };
   return record(
     { id, at, context, place },
     type,
     outcome,
-    { action: command, operationId: commandId, grantId, reason },
-    { failClosed: failClosed(reason) },
+    { action: command, operationId: commandId, grantId, resource, reason },
+    { about, failClosed: failClosed(reason) },
   );
 };

@@ -34,6 +34,17 @@ describe('revoking a grant', () => {
     given(grant, [issued]).when(revoke(carol)).thenRefused({ code: 'not_the_issuer' });
     given(grant, [issued]).when(revoke(bob)).thenRefused({ code: 'not_the_issuer' });
   });
+  it('is open to an operator who may stop the holder, and to nobody who merely could', () => {
+    given(grant, [issued])
+      .when({ ...revoke(carol), asOperator: true } as GrantCommand)
+      .thenEvents(revoked);
+    given(grant, [issued])
+      .when({ ...revoke(carol), asOperator: false } as GrantCommand)
+      .thenRefused({ code: 'not_the_issuer' });
+    given(grant, [issued, revoked])
+      .when({ ...revoke(carol), asOperator: true } as GrantCommand)
+      .thenNothing();
+  });
   it('is refused to a stranger even when it was revoked before', () =>
     given(grant, [issued, revoked]).when(revoke(carol)).thenRefused({ code: 'not_the_issuer' }));
   it('is refused when there is no such grant', () => given(grant, []).when(revoke()).thenRefused({ code: 'grant_not_found' }));

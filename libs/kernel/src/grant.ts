@@ -23,6 +23,8 @@ export type GrantCommand =
       readonly requestedBy: Address;
       readonly at: Instant;
       readonly reason?: string | undefined;
+      /** Whether the caller may stop the holder, as the management plane decided; then it need not be the issuer. */
+      readonly asOperator?: boolean | undefined;
     };
 
 /** A revoked grant keeps what it granted, with `revokedAt` written on it. */
@@ -39,7 +41,7 @@ export const grant: Decider<GrantState, GrantCommand, GrantEvent, GrantRefusal> 
         return state.status === 'absent' ? accept([{ type: 'GrantIssued', grant: command.grant }]) : refuse({ code: 'grant_exists' });
       case 'RevokeGrant': {
         if (state.status === 'absent') return refuse({ code: 'grant_not_found' });
-        if (!sameAddress(command.requestedBy, state.grant.issuer)) return refuse({ code: 'not_the_issuer' });
+        if (command.asOperator !== true && !sameAddress(command.requestedBy, state.grant.issuer)) return refuse({ code: 'not_the_issuer' });
         // The bus delivers at least once, so a second revocation is ordinary and changes nothing.
         if (state.status === 'revoked') return accept([]);
         const { grantId, at, reason } = command;
