@@ -13,8 +13,6 @@ const tests = await testsByCode(codes);
 await writeFile(join(docs, 'api-coverage.md'), apiCoveragePage(await coverage()));
 await writeFile(join(docs, 'refusals.md'), refusalsPage(tests));
 await writeFile(join(docs, 'mutations.md'), mutationsPage());
-const untested = SECTIONS.flatMap(({ refusals }) => refusals).filter(
-  ({ code, unproduced }) => unproduced === undefined && !tests.has(code),
-);
+const untested = SECTIONS.flatMap(({ refusals }) => refusals).filter(({ code }) => !tests.has(code));
 for (const { code } of untested) process.stdout.write(`no test produces ${code}\n`);
 process.stdout.write(`docs: ${codes.length} codes, ${untested.length} of them still without a test\n`);

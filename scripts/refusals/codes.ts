@@ -8,8 +8,6 @@ export interface Refusal {
   readonly infrastructure: boolean;
   readonly caller: string;
   readonly host: string;
-  /** Why nothing here produces it, for a code that is only named. */
-  readonly unproduced?: string;
 }
 
 export interface Section {
@@ -18,20 +16,12 @@ export interface Section {
   readonly refusals: readonly Refusal[];
 }
 
-type Row = readonly [code: string, boundary: string, meaning: string, caller: string, host: string, unproduced?: string];
+type Row = readonly [code: string, boundary: string, meaning: string, caller: string, host: string];
 
 const of =
   (infrastructure: boolean) =>
   (rows: readonly Row[]): readonly Refusal[] =>
-    rows.map(([code, boundary, meaning, caller, host, unproduced]) => ({
-      code,
-      boundary,
-      meaning,
-      infrastructure,
-      caller,
-      host,
-      ...(unproduced === undefined ? {} : { unproduced }),
-    }));
+    rows.map(([code, boundary, meaning, caller, host]) => ({ code, boundary, meaning, infrastructure, caller, host }));
 const rule = of(false);
 const outage = of(true);
 
@@ -174,14 +164,7 @@ export const SECTIONS: readonly Section[] = [
         ['tool_call_limit_exceeded', 'envelope, denied', 'no call is left', 'the code', RECORD],
         ['turn_draining', 'envelope, denied', 'the turn is ending and takes nothing new', 'the code', RECORD],
         ['escalation_not_terminated', 'escalate tool, failed', 'a driver called the tool instead of ending the turn', 'the code', RECORD],
-        [
-          'escalation_pending',
-          'MCP bridge, denied',
-          'the turn has asked for a human',
-          'the code',
-          'a count',
-          'There is no MCP bridge yet.',
-        ],
+        ['escalation_pending', 'MCP bridge, denied', 'the turn has asked for a human', 'the code', 'a count'],
         ['stale_request', 'kernel, denied', 'the call is dated outside its turn, where the host asks for that check', 'the code', RECORD],
       ]),
     ],
@@ -469,22 +452,34 @@ export const SECTIONS: readonly Section[] = [
     ),
   },
   {
-    title: 'Of others',
-    about: 'Named by the specification for drivers and harnesses that are not part of this.',
-    refusals: [
-      ...rule(
+    title: 'Harnesses',
+    about: 'A harness or its adapter ends its own turn: failed, by the runtime. A vendor that states a code of its own keeps it.',
+    refusals: rule(
+      (
         [
-          ...['harness_not_started', 'harness_exited_without_outcome', 'harness_ended_without_outcome', 'harness_frame_limit_exceeded'],
-          ...['harness_arguments_unparseable', 'harness_command_rejected', 'harness_failed'],
-        ].map((code): Row => [
-          code,
-          'driver or harness, failed',
-          'a driver or harness ended its own turn',
-          'the code',
-          RECORD,
-          'No such driver or harness here.',
-        ]),
-      ),
-    ],
+          ['harness_not_started', 'there is no such program, or it could not be prepared'],
+          ['harness_exited_without_outcome', 'it ended badly and without a word on how'],
+          ['harness_failed', 'it says that it failed, without a code; may be tried again'],
+          ['harness_ended_without_outcome', 'one that is driven ended before it decided'],
+          ['harness_frame_limit_exceeded', 'it said more than one turn may'],
+          ['harness_arguments_unparseable', 'one that is driven called a tool with what is no object'],
+          ['harness_command_rejected', 'one that is driven would not do what it was told; may be tried again'],
+        ] as const
+      ).map(([code, meaning]): Row => [code, 'harness, failed', meaning, 'the code', RECORD]),
+    ),
+  },
+  {
+    title: 'HTTP and MCP',
+    about: 'Before anybody is known, so no record is written. What was decided about a call is never one of them: it is a result.',
+    refusals: rule([
+      ['unauthorized', 'HTTP, 401', 'no bearer token, or not that of this session', 'the code', 'nothing'],
+      ['unknown_session', 'MCP over HTTP, 404', "another bridge's session", 'the code', 'nothing'],
+      ['method_not_allowed', 'HTTP, 405', 'a known path, another method', 'the code', 'nothing'],
+      ['body_too_large', 'HTTP, 413', 'a message larger than one may be', 'the code', 'nothing'],
+      ['malformed', 'session token', 'its shape or its claims are not those of a token', '`unauthorized`', 'the code'],
+      ['signature_mismatch', 'session token', 'another key, or other claims than were signed', '`unauthorized`', 'the code'],
+      ['expired', 'session token', 'its end has passed', '`unauthorized`', 'the code'],
+      ['claims_mismatch', 'session token', 'it is for another session', '`unauthorized`', 'the code'],
+    ]),
   },
 ];

@@ -21,9 +21,9 @@ export const refusalsPage = (tests: ReadonlyMap<string, NamingTest>): string => 
       '| code | given by | meaning | outage | the caller sees | the host sees | test |',
       '| --- | --- | --- | --- | --- | --- | --- |',
     );
-    for (const { code, boundary, meaning, infrastructure, caller, host, unproduced } of refusals) {
+    for (const { code, boundary, meaning, infrastructure, caller, host } of refusals) {
       const test = tests.get(code);
-      const shown = unproduced !== undefined ? `none. ${unproduced}` : test === undefined ? NO_TEST : `${test.file}: ${test.title}`;
+      const shown = test === undefined ? NO_TEST : `${test.file}: ${test.title}`;
       lines.push(`| \`${code}\` | ${[boundary, meaning, infrastructure ? 'yes' : '', caller, host, shown].map(cell).join(' | ')} |`);
     }
   }

@@ -54,7 +54,7 @@ const TITLE = /\b(?:it|describe)(?:\.each(?:<[^>]*>)?)?\([^'"`]*?(['"`])((?:(?!\
 /** The title nearest above the first place where a test names the code in a quoted text; a word that means more only as a whole one. */
 const titleAt = (text: string, code: string): string | undefined => {
   const around = code.includes('_') ? '[^\'"`\\n]*' : '';
-  const lead = code.includes('_') ? '' : '(?:reason|reasonCode): ';
+  const lead = code.includes('_') ? '' : '(?:reason|reasonCode|code): ';
   const named = new RegExp(`${lead}['"\`]${around}\\b${code}\\b${around}['"\`]`, 'g');
   for (const { index } of text.matchAll(named)) {
     const title = [...text.slice(0, index).matchAll(TITLE)].at(-1)?.[2] ?? [...text.slice(index).matchAll(TITLE)][0]?.[2];

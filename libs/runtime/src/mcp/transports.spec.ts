@@ -176,6 +176,7 @@ describe('over HTTP', () => {
     const { post, calls } = await serve();
     const response = await post({ ...PING, params: { text: 'x'.repeat(PAYLOAD_BYTES_MAX) } });
     expect(response.status).toBe(413);
+    expect(await response.json()).toMatchObject({ error: { code: 'body_too_large' } });
     expect(calls).toEqual([]);
   });
 
