@@ -23,7 +23,6 @@ describe('the conformance cases', () => {
 
   it('leave out only what is not offered, by name', () =>
     expect(report.skipped.map(({ id }) => id).toSorted()).toEqual([
-      'escalation.asked-over-the-tool-bridge',
       'ext.replay.same-call-once',
       'ext.replay.same-id-other-input',
       'ext.views.only-the-declared-fields',
@@ -51,8 +50,6 @@ const SHOWN_ELSEWHERE: Readonly<Record<string, string>> = {
   message_requirement_resolution_failed: 'libs/kernel/src/embedded/sharedos-kernel.spec.ts',
   message_request_not_prepared: 'libs/kernel/src/embedded/sharedos-kernel.spec.ts',
 };
-/** Codes of what is not offered yet, with the reason. */
-const NOT_OFFERED: Readonly<Record<string, string>> = { escalation_pending: 'it is answered at the tool bridge' };
 
 /** Every text that an expectation wants somewhere. */
 const wantedTexts = (value: unknown, into: Set<string>): void => {
@@ -67,7 +64,7 @@ describe('the reason codes of the specification', async () => {
   it.each(Object.entries(REASON_CODES).flatMap(([section, codes]) => codes.map((code) => [section, code] as const)))(
     'of %s: a case wants %s, or another test is named for it',
     async (_, code) => {
-      if (wanted.has(code) || code in NOT_OFFERED) return;
+      if (wanted.has(code)) return;
       const test = SHOWN_ELSEWHERE[code];
       expect(test, `no case and no test shows ${code}`).toBeDefined();
       expect(await readFile(join(import.meta.dirname, '../..', test as string), 'utf8')).toContain(code);
@@ -75,7 +72,7 @@ describe('the reason codes of the specification', async () => {
   );
 
   it('are named as shown elsewhere only where no case shows them', () =>
-    expect(Object.keys({ ...SHOWN_ELSEWHERE, ...NOT_OFFERED }).filter((code) => wanted.has(code))).toEqual([]));
+    expect(Object.keys(SHOWN_ELSEWHERE).filter((code) => wanted.has(code))).toEqual([]));
 });
 
 describe('the resource namespaces of the specification', () => {

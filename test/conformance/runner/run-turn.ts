@@ -1,5 +1,6 @@
 import { type AccessContext, type AgentAddress, type ExecutionOptions, PROTOCOL_VERSION } from '@sharedos/contracts';
 import { embeddedTurnKernel, runTurn } from '@sharedos/runtime';
+import { overMcp } from '@sharedos/runtime/testing';
 import { type Bag, type Step, UnknownToRunner } from './case.ts';
 import { newScript, turnAnswer } from './script.ts';
 import type { Stage } from './stage.ts';
@@ -12,8 +13,9 @@ export const runScriptedTurn = async (
   perform: (step: Step) => Promise<unknown>,
 ): Promise<Bag> => {
   const { agent, script, limits, messageReceiver = agent, channel } = input;
-  if (channel !== undefined) throw new UnknownToRunner(`a turn over ${String(channel)}`);
+  if (channel !== undefined && channel !== 'mcp') throw new UnknownToRunner(`a turn over ${String(channel)}`);
   const played = newScript(stage, script as Bag[], perform);
+  const run = channel === 'mcp' ? overMcp(played.run, () => stage.now) : played.run;
 
   const result = await runTurn(
     {
@@ -35,7 +37,7 @@ export const runScriptedTurn = async (
       ...(limits === undefined ? {} : { options: limits as ExecutionOptions }),
     },
     {
-      runtime: { manifest: { id: 'conformance.scripted', version: '1', protocolVersion: PROTOCOL_VERSION }, run: played.run },
+      runtime: { manifest: { id: 'conformance.scripted', version: '1', protocolVersion: PROTOCOL_VERSION }, run },
       clock: () => stage.now,
       ids: () => stage.nextId('event'),
       defaults: {},
