@@ -80,6 +80,8 @@ export interface Decider {
   /** What of a host is installed, for every rule that walks grants. */
   readonly installed: Pick<DecideOptions, 'checks' | 'ancestorsMax' | 'ceiling'>;
   run<T>(rule: Asking<T>): Promise<T>;
+  /** An authority ready for every further decision on it; kept as long as the authority is. */
+  compiled(held: HeldAuthority): CompiledAuthority;
   /** Tells the host what its ceiling threw on the way to a decision. */
   reportCeiling(decided: Decided, context: AccessContext, request: AuthorizationRequest): void;
 }
@@ -108,6 +110,7 @@ export class CapabilityAuthorizer {
         ceiling: options.hostCeiling,
       },
       run: (rule) => decideWith(rule, world),
+      compiled: (held) => this.#compiledOf(held),
       reportCeiling: (decided, { traceId, namespaceId }, { resource, action }) => {
         if (!('ceilingThrew' in decided)) return;
         const operation = { kind: 'policy', reasonCode: 'host_policy_unavailable', traceId, namespaceId, resource, action } as const;

@@ -30,9 +30,12 @@ const child = (changes: Changes = {}): CapabilityGrant => grantOf('c', { issuer:
 const validate = (
   presented: CapabilityGrant,
   ancestors: readonly CapabilityGrant[],
-  { now = NOW, world }: { now?: number; world?: World } = {},
+  { now = NOW, world, ancestorsMax }: { now?: number; world?: World; ancestorsMax?: number } = {},
 ): ChainVerdict =>
-  decideSync(validateChain(parsedGrant(presented), { context: context(), admittedAt: NOW, now }), world ?? worldOf({ ancestors }).world);
+  decideSync(
+    validateChain(parsedGrant(presented), { context: context(), admittedAt: NOW, now }, ancestorsMax),
+    world ?? worldOf({ ancestors }).world,
+  );
 const fault = (...asked: Parameters<typeof validate>): string => {
   const verdict = validate(...asked);
   return verdict.status === 'valid' ? 'valid' : `${verdict.status} ${verdict.code} at ${verdict.grantId}`;
@@ -56,6 +59,10 @@ describe('a chain is valid', () => {
 
 describe('a chain is unverified', () => {
   it('without a resolver', () => expect(fault(child(), [], { world: {} })).toBe('unverified resolver_unavailable at c'));
+  it('without a resolver, even where no ancestor is allowed', () => {
+    expect(fault(child(), [], { world: {}, ancestorsMax: 0 })).toBe('unverified resolver_unavailable at c');
+    expect(fault(child(), [root()], { ancestorsMax: 0 })).toBe('invalid chain_too_long at c');
+  });
   it('when the resolver fails', () =>
     expect(fault(child(), [], { world: { ancestor: () => 'failed' } })).toBe('unverified resolver_failed at c'));
   it('when an ancestor is not found', () => expect(fault(child(), [])).toBe('unverified parent_not_found at c'));

@@ -55,8 +55,11 @@ export function* validateChain(presented: ParsedGrant, frame: ChainFrame, ancest
   for (;;) {
     const { id, namespaceId, parentGrantId } = child.grant;
     if (parentGrantId === undefined) return { status: 'valid', chain, ...(budgets.length === 0 ? {} : { budgets }) };
-    if (chain.length >= ancestorsMax) return { status: 'invalid', code: 'chain_too_long', grantId: id, chain };
-    const answer = yield* askAncestor({ namespaceId, grantId: parentGrantId });
+    const wanted = { namespaceId, grantId: parentGrantId };
+    // Whether there is a resolver at all comes before the length. Once an ancestor was found there is one, and none is asked in vain.
+    if (chain.length >= ancestorsMax && (chain.length > 0 || (yield* askAncestor(wanted)) !== 'missing_port'))
+      return { status: 'invalid', code: 'chain_too_long', grantId: id, chain };
+    const answer = yield* askAncestor(wanted);
     if (typeof answer === 'string') return { status: 'unverified', code: UNVERIFIED[answer], grantId: id, chain };
     const parent = answer.found;
     // A resolver that answers with another grant than asked for has not resolved anything.

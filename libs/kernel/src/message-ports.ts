@@ -13,20 +13,22 @@ export interface MessageRequestRouter {
 
 /** Says what sending an envelope needs: a pure function of context and envelope. */
 export interface MessageCapabilityResolver {
+  /** The resource namespace that its requirements are in; `sharedos.messaging` when absent. The tool for messages declares it. */
+  readonly namespace?: string;
   resolve(context: AccessContext, envelope: MessageEnvelope): AuthorizationRequest;
 }
 
 /** Sending is granted recipient by recipient. */
 export class RecipientScopedMessageCapabilityResolver implements MessageCapabilityResolver {
-  readonly #namespace: string;
+  readonly namespace: string;
 
   constructor(namespace: string = MESSAGING_NAMESPACE) {
-    this.#namespace = namespace;
+    this.namespace = namespace;
   }
 
   resolve(context: AccessContext, envelope: MessageEnvelope): AuthorizationRequest {
     return {
-      resource: { namespace: this.#namespace, path: [...addressPath(envelope.receiver)], owner: context.owner },
+      resource: { namespace: this.namespace, path: [...addressPath(envelope.receiver)], owner: context.owner },
       action: MESSAGE_SEND_ACTION,
     };
   }

@@ -122,6 +122,7 @@ describe('a turn over the embedded kernel', () => {
     const given = await aTurn({ grants: [INVOKE, ASK], runtime: asking });
     expect(given.result).toMatchObject({ status: 'escalated', escalation: { reason: 'may I?', reviewer: maren } });
     expect(given.recorded.slice(-2)).toEqual(['escalation.requested escalated', 'turn.ended escalated']);
+    expect(given.events.at(-2)).toMatchObject({ type: 'escalation.requested', operationId: 'exec-1' });
     const without = await aTurn({ grants: [INVOKE], runtime: asking });
     expect(without.result).toMatchObject({ status: 'failed', error: { code: 'tool_unavailable' } });
     expect(without.recorded).not.toContain('escalation.requested escalated');

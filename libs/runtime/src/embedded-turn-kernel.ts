@@ -59,8 +59,8 @@ class EmbeddedTurnKernel implements TurnKernel {
     return this.#kernel.recordRefusedCall(context, refused, this.#shown());
   }
 
-  async recordEscalation(context: AccessContext, { reason }: { readonly reason: string }): Promise<void> {
-    await recorded(() => this.#kernel.recordEscalation(context, reason));
+  async recordEscalation(context: AccessContext, { reason, executionId }: Parameters<TurnKernel['recordEscalation']>[1]): Promise<void> {
+    await recorded(() => this.#kernel.recordEscalation(context, reason, { executionId }));
   }
 
   close(): void {

@@ -44,6 +44,11 @@ export interface EnvelopeOptions {
 /** What belongs to one turn. */
 export interface TurnPorts {
   readonly kernel: TurnKernel;
+  /**
+   * The runtime of this turn's agent; the envelope's own when absent. Asked for once, when the turn is admitted. What it throws ends the
+   * turn `runtime_failed`: which runtime an agent has is configuration, and a mistake in it is the host's.
+   */
+  readonly chooseRuntime?: () => Runtime;
   /** The caller's cancel. */
   readonly signal?: AbortSignal;
   /**
@@ -106,6 +111,9 @@ interface Turn {
   readonly events: TurnEvents;
   readonly startedAt: string;
   readonly report: (error: unknown) => void;
+  readonly choose: () => Runtime;
+  /** The envelope's own until the turn is admitted. */
+  runtime: Runtime;
   broker?: Broker;
   repeatability?: Repeatability;
 }
@@ -117,6 +125,8 @@ const runValidTurn = async (request: ExecutionRequest, fixed: Fixed, ports: Turn
     request,
     fixed,
     kernel: ports.kernel,
+    choose: () => (ports.chooseRuntime === undefined ? fixed.runtime : registerRuntime(ports.chooseRuntime())),
+    runtime: fixed.runtime,
     startedAt: timestampOf(clock()),
     events: createTurnEvents({ ...named, clock, ids, onEvent: ports.onEvent }),
     report: (error) => {
@@ -178,12 +188,13 @@ const truthfulRetry = (ending: Ending, harmless: boolean): Ending =>
 
 const work = async (turn: Turn, stop: TurnStop, lease: Lease): Promise<Ending> => {
   const { request, fixed, kernel, events } = turn;
-  const { manifest } = fixed.runtime;
   // The caller's `now` is never used: the envelope's clock says when the turn is admitted.
   const context = contextAt(request, fixed.clock());
   await lease.open(context);
   const admission = await stop.ask(() => kernel.admit(request.agent, stop.signal));
   if (!admission.allowed) return { status: 'denied', code: admission.reasonCode };
+  turn.runtime = turn.choose();
+  const { manifest } = turn.runtime;
 
   const listed = await stop.ask(() => kernel.list(stop.signal));
   const asked = new Set(request.tools.map((tool) => tool.name));
@@ -209,7 +220,7 @@ const work = async (turn: Turn, stop: TurnStop, lease: Lease): Promise<Ending> =
   const { id, version, protocolVersion } = manifest;
   events.record('turn.started', { agent: request.agent, visibleTools: [...offered], runtime: { id, version, protocolVersion } });
   const signal = AbortSignal.any([stop.signal]);
-  const outcome = contractValue(RuntimeTurnOutcome, await stop.until((async () => fixed.runtime.run(sanitised, broker.host, signal))()));
+  const outcome = contractValue(RuntimeTurnOutcome, await stop.until((async () => turn.runtime.run(sanitised, broker.host, signal))()));
   if (!outcome.ok || jsonBytes(outcome.value) > outcomeBytesMax(events.reservedBytes)) {
     return { status: 'failed', source: 'envelope', error: errorOf('invalid_runtime_outcome') };
   }
@@ -227,7 +238,7 @@ const endingOfOutcome = async (turn: Turn, stop: TurnStop, outcome: RuntimeTurnO
       // Asking a human is a capability like any other: a runtime that was not given it cannot end a turn with it.
       if (!offered.has(ESCALATE_TOOL)) return { status: 'failed', source: 'envelope', error: errorOf('tool_unavailable'), ...metadata };
       const context = contextAt(turn.request, turn.fixed.clock());
-      await stop.ask(() => turn.kernel.recordEscalation(context, { reason: outcome.reason }));
+      await stop.ask(() => turn.kernel.recordEscalation(context, { reason: outcome.reason, executionId: turn.request.executionId }));
       const escalation = { reason: outcome.reason, reviewer: context.owner, requestedAt: context.now, status: 'pending' } as const;
       return { status: 'escalated', escalation, ...metadata };
     }
@@ -242,7 +253,7 @@ const end = async (turn: Turn, ending: Ending): Promise<ExecutionResult> => {
   const told = ending.status === 'cancelled' && ending.unheard === true ? undefined : events.append(last.type, last.data);
   const result = resultOf(ending, {
     request,
-    manifest: fixed.runtime.manifest,
+    manifest: turn.runtime.manifest,
     annotations: turn.broker?.annotations ?? {},
     events: events.recorded,
     startedAt,

@@ -40,7 +40,7 @@ export interface TurnKernel {
   /** Records a call that the envelope refused by itself. A failure to record changes nothing; only a lost turn matters. */
   recordRefusal(context: AccessContext, call: ToolCall, refusal: { readonly code: string; readonly cause?: string }): Promise<void>;
   /** Records that the turn asked for a human. Durable when it resolves: only then is the turn reported escalated. */
-  recordEscalation(context: AccessContext, escalation: { readonly reason: string }): Promise<void>;
+  recordEscalation(context: AccessContext, escalation: { readonly reason: string; readonly executionId: string }): Promise<void>;
   /** Drops the lease. Idempotent; called again when a lease arrives after its turn was abandoned. */
   close(): void;
   /**

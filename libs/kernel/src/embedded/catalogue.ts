@@ -12,13 +12,12 @@ import { toolCatalogListed, toolNamespaceCatalogListed, toolNamespaceSelectionUp
 import { buildToolCatalog, publishToolCatalog, toolCatalogHash } from '../catalog.ts';
 import { ContractError, MissingRegistrationError } from '../contract-errors.ts';
 import { contractValue, frozenCopy } from '../contract-value.ts';
-import { decide } from '../decide.ts';
 import { SPAN, measure } from '../spans.ts';
 import type { ToolHandler } from '../tool-handler.ts';
 import type { ToolRegistry } from '../tool-registry.ts';
 import { type Lease, newLease } from '../turn-leases.ts';
 import { agentCardTool } from './agent-card-tool.ts';
-import { type KernelCore, type KernelOperationOptions, heldAuthority, instantIn, signalOr } from './core.ts';
+import { type KernelCore, type KernelOperationOptions, compiledAuthority, instantIn, signalOr } from './core.ts';
 import { messageRequestTool } from './message-request-tool.ts';
 
 /**
@@ -99,18 +98,18 @@ export const listTools = async (
 
 const discover = async (
   core: KernelCore,
-  resolution: Parameters<typeof heldAuthority>[0],
+  resolution: Parameters<typeof compiledAuthority>[1],
   registry: ToolRegistry,
   context: AccessContext,
 ): Promise<{ readonly tools: readonly ToolDefinition[]; readonly withheldByOutage: boolean }> => {
-  const authority = heldAuthority(resolution);
+  const authority = compiledAuthority(core, resolution);
   const { installed, run, reportCeiling } = core.decider;
   const tools: ToolDefinition[] = [];
   let withheldByOutage = false;
   for (const tool of registry.definitions()) {
     if (!context.enabledToolNamespaces.includes(tool.namespace)) continue;
     const request = tool.requiredCapability;
-    const decided = await run(decide(authority, request, { now: instantIn(context), consume: false, mode: 'discover', ...installed }));
+    const decided = await run(authority.decide(request, { now: instantIn(context), consume: false, mode: 'discover', ...installed }));
     reportCeiling(decided, context, request);
     if (decided.decision.allowed) tools.push(tool);
     else if (INFRASTRUCTURE_CODES.has(decided.decision.reasonCode)) withheldByOutage = true;

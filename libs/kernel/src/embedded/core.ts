@@ -11,6 +11,7 @@ import {
 import { type AuditMark, authorityResolved } from '../audit.ts';
 import { type AuditSink, AuditUnavailableError, NoopAuditSink } from '../audit-sink.ts';
 import type { HeldAuthority, PolicyResolution } from '../authority.ts';
+import type { CompiledAuthority } from '../compiled-authority.ts';
 import {
   type AuthorityResolution,
   type GrantSource,
@@ -218,6 +219,10 @@ export const heldAuthority = (resolution: Extract<AuthorityResolution, { status:
   if (held === undefined) throw new ContractError('resolved authority', 'a grant of it does not meet its contract');
   return held;
 };
+
+/** The same, ready for many decisions: what one costs does not grow with the grants of its turn. */
+export const compiledAuthority = (core: KernelCore, resolution: Extract<AuthorityResolution, { status: 'resolved' }>): CompiledAuthority =>
+  core.decider.compiled(heldAuthority(resolution));
 
 /** `N`, of the live context. One that cannot be read is `NaN`. */
 export const instantIn = (context: AccessContext): Instant => instantOf(context.now) ?? NaN;

@@ -1,8 +1,8 @@
 import type { AccessContext, AuthorizationDecision, AuthorizationRequest } from '@sharedos/contracts';
 import { authorizationChecked } from '../audit.ts';
-import { type Decided, decide, decidedWithoutAuthority } from '../decide.ts';
+import { type Decided, decidedWithoutAuthority } from '../decide.ts';
 import { SPAN, measure } from '../spans.ts';
-import { type Held, type KernelCore, heldAuthority, instantIn } from './core.ts';
+import { type Held, type KernelCore, compiledAuthority, instantIn } from './core.ts';
 
 export interface OperationDecided {
   readonly decision: AuthorizationDecision;
@@ -27,9 +27,9 @@ export const decideOperation = (
     async () => {
       let decided: Decided;
       if (resolution.status === 'resolved') {
-        const authority = heldAuthority(resolution);
+        const authority = compiledAuthority(core, resolution);
         const { installed, run, reportCeiling } = core.decider;
-        decided = await run(decide(authority, request, { now: instantIn(context), consume, mode: 'execute', ...installed }));
+        decided = await run(authority.decide(request, { now: instantIn(context), consume, mode: 'execute', ...installed }));
         reportCeiling(decided, context, request);
       } else {
         decided = decidedWithoutAuthority(resolution);

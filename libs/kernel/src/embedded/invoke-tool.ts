@@ -8,7 +8,16 @@ import { decideToolCall } from '../tool-call.ts';
 import type { ToolHandler } from '../tool-handler.ts';
 import type { ToolRegistry } from '../tool-registry.ts';
 import { catalogueOf } from './catalogue.ts';
-import { type Held, type KernelCore, type KernelOperationOptions, heldAuthority, instantIn, refusal, signalOr } from './core.ts';
+import {
+  type Held,
+  type KernelCore,
+  type KernelOperationOptions,
+  compiledAuthority,
+  heldAuthority,
+  instantIn,
+  refusal,
+  signalOr,
+} from './core.ts';
 
 export interface InvokeToolOptions extends KernelOperationOptions {
   /** Hash of the catalogue that the caller was shown; the one last listed in its turn when absent. */
@@ -93,7 +102,7 @@ const decideAndRun = async (
     SPAN.AUTHORIZE,
     () =>
       run(
-        decideToolCall(heldAuthority(resolution), {
+        decideToolCall(compiledAuthority(core, resolution), {
           ceiling,
           // Read only once the tool is known to be seen: a parser is the host's code, and works for nobody else.
           exact: () => (read = readCall(handler, context, call)).exact,

@@ -11,7 +11,7 @@ import {
   sameAddress,
 } from '@sharedos/contracts';
 import { contractValue, frozenCopy, sealed } from '../contract-value.ts';
-import type { MessageRequestRouter } from '../message-ports.ts';
+import type { MessageCapabilityResolver, MessageRequestRouter } from '../message-ports.ts';
 import { MESSAGE_SEND_ACTION, MESSAGING_NAMESPACE } from '../standard-capabilities.ts';
 import type { ToolHandler } from '../tool-handler.ts';
 import { type KernelCore, refusal } from './core.ts';
@@ -59,6 +59,15 @@ interface Prepared {
   readonly request: AuthorizationRequest;
 }
 
+/** The definition over the resource namespace that the host's requirements for messages are in. */
+export const messageRequestDefinition = ({ namespace = MESSAGING_NAMESPACE }: MessageCapabilityResolver): ToolDefinition =>
+  namespace === MESSAGING_NAMESPACE
+    ? MESSAGE_REQUEST_TOOL_DEFINITION
+    : sealed<ToolDefinition>({
+        ...MESSAGE_REQUEST_TOOL_DEFINITION,
+        requiredCapability: { resource: { namespace, path: [] }, action: MESSAGE_SEND_ACTION },
+      });
+
 /**
  * Asks and waits. The whole envelope is made from the trusted context before the decision and delivered as it was decided on. It
  * is kept by the call object and not by the call's id: two calls may share an id, and must not swap recipients.
@@ -86,7 +95,7 @@ export const messageRequestTool = (core: KernelCore, router: MessageRequestRoute
   };
 
   return {
-    definition: MESSAGE_REQUEST_TOOL_DEFINITION,
+    definition: messageRequestDefinition(core.messageCapabilities),
     parseArguments: (raw) => MessageRequestArguments.parse(raw),
     resolveRequirement: (context, call) => {
       const made = prepare(context, call);

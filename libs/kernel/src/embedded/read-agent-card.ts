@@ -9,9 +9,8 @@ import {
 } from '../agent-card.ts';
 import { ContractError } from '../contract-errors.ts';
 import { contractValue, frozenCopy } from '../contract-value.ts';
-import { decide } from '../decide.ts';
 import { computeReach } from '../reach.ts';
-import { type Held, type KernelCore, type KernelOperationOptions, heldAuthority, instantIn } from './core.ts';
+import { type Held, type KernelCore, type KernelOperationOptions, compiledAuthority, heldAuthority, instantIn } from './core.ts';
 import { decideOperation } from './decide-operation.ts';
 
 export interface AgentCardReadOptions extends KernelOperationOptions {
@@ -67,7 +66,7 @@ const servable = async (
   for (const other of otherViews(view)) {
     const request = agentCardRequest(subject, context.owner, other);
     const options = { now: instantIn(context), consume: false, mode: 'execute', ...installed } as const;
-    if ((await run(decide(heldAuthority(resolution), request, options))).decision.allowed) views.push(other);
+    if ((await run(compiledAuthority(core, resolution).decide(request, options))).decision.allowed) views.push(other);
   }
   return views;
 };

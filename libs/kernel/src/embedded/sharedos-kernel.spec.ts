@@ -10,6 +10,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import { agentCardCapability, directoryCapability } from '../agent-card.ts';
 import { AuditUnavailableError } from '../audit-sink.ts';
+import { turnAuthorityKey } from '../authority-resolver.ts';
 import { CapabilityAuthorizer } from '../authorizer.ts';
 import { ContractError, DuplicateRegistrationError, MissingRegistrationError } from '../contract-errors.ts';
 import { escalateTool } from '../escalate-tool.ts';
@@ -20,6 +21,7 @@ import {
   InMemoryMessageTransport,
   InMemoryToolNamespaceSettings,
 } from '../memory-ports.ts';
+import { RecipientScopedMessageCapabilityResolver } from '../message-ports.ts';
 import type { ProviderErrorContext } from '../provider-error.ts';
 import type { Span } from '../spans.ts';
 import { agentExecutionCapability, messageSendCapability } from '../standard-capabilities.ts';
@@ -582,6 +584,25 @@ describe('the catalogue', () => {
   });
 });
 
+describe('the authority of a turn', () => {
+  it('is made ready once for all decisions of it', async () => {
+    const { KernelCore, compiledAuthority } = await import('./core.ts');
+    const store = new InMemoryGrantStore();
+    store.issue(g);
+    const core = new KernelCore({ grantSource: store });
+    const lease = core.leases.open(turnAuthorityKey(context()));
+    const ready = async () => {
+      const { resolution } = await core.hold(context({ now: at('10:01:00') }), undefined);
+      return resolution.status === 'resolved' ? compiledAuthority(core, resolution) : undefined;
+    };
+    const first = await ready();
+    expect(first).toBeDefined();
+    expect(await ready()).toBe(first);
+    lease.close();
+    expect(await ready()).not.toBe(first);
+  });
+});
+
 describe('tool namespaces', () => {
   it('are listed for the management plane, without any grant', async () => {
     const { kernel } = opened([]);
@@ -655,6 +676,27 @@ describe('messages', () => {
     const [first, second] = await Promise.all([ask(dave), ask(erin)]);
     expect([first, second]).toMatchObject([{ output: { for: dave } }, { output: { for: erin } }]);
     expect(transport.delivered.map(({ receiver }) => receiver)).toEqual([dave, erin]);
+  });
+  it('are asked for in the namespace that the host keeps their grants in, and in no other', async () => {
+    const elsewhere = new RecipientScopedMessageCapabilityResolver('acme.mail');
+    const ports = { messageTransport: new InMemoryMessageTransport(), messageRequestRouter: { resolveReply: reply } };
+    const ask = (grant: CapabilityGrant) =>
+      opened([grant], { ...ports, messageCapabilityResolver: elsewhere }).kernel.invokeTool(
+        context(),
+        call({ tool: 'messages.request', arguments: { recipient: dave, payload: 1 } }),
+      );
+    const { resource, ...rest } = messageSendCapability(dave, alice);
+    const mail = grantOf('s', { capabilities: [{ resource: { ...resource, namespace: 'acme.mail' }, ...rest }] });
+    expect(code(await ask(mail))).toBe('succeeded');
+    expect(code(await ask(send))).toBe('denied tool_unavailable');
+  });
+  it('are not asked for where the host says one namespace and needs another', async () => {
+    const resolve = (inside: AccessContext, message: MessageEnvelope) =>
+      new RecipientScopedMessageCapabilityResolver('acme.mail').resolve(inside, message);
+    const ports = { messageTransport: new InMemoryMessageTransport(), messageRequestRouter: { resolveReply: reply } };
+    const { kernel } = opened([send], { ...ports, messageCapabilityResolver: { resolve } });
+    const asked = call({ tool: 'messages.request', arguments: { recipient: dave, payload: 1 } });
+    expect(code(await kernel.invokeTool(context(), asked))).toBe('failed invalid_tool_requirement');
   });
   it('are not sent by a handler that got no prepared envelope: message_request_not_prepared', async () => {
     const { messageRequestTool } = await import('./message-request-tool.ts');

@@ -20,13 +20,19 @@ import type { AgentCardRead } from '../agent-card.ts';
 import { type TurnAuthorityScope, turnAuthorityKey } from '../authority-resolver.ts';
 import { ContractError, DuplicateRegistrationError } from '../contract-errors.ts';
 import { contractValue } from '../contract-value.ts';
-import { decide } from '../decide.ts';
 import { computeReach } from '../reach.ts';
 import type { ResourceProvider } from '../resource-provider.ts';
 import { agentExecutionRequest } from '../standard-capabilities.ts';
 import type { ContextToolProvider, ToolHandler } from '../tool-handler.ts';
 import { listPublishedTools, listToolNamespaces, listTools, updateToolNamespaces } from './catalogue.ts';
-import { KernelCore, type KernelOperationOptions, type SharedOSKernelOptions, heldAuthority, instantIn } from './core.ts';
+import {
+  KernelCore,
+  type KernelOperationOptions,
+  type SharedOSKernelOptions,
+  compiledAuthority,
+  heldAuthority,
+  instantIn,
+} from './core.ts';
 import { decideOperation } from './decide-operation.ts';
 import { invokeResource } from './invoke-resource.ts';
 import { type InvokeToolOptions, invokeTool } from './invoke-tool.ts';
@@ -120,7 +126,7 @@ export class SharedOSKernel {
     if (resolution.status === 'unavailable') return { allowed: false, reasonCode: 'authority_unavailable' };
     const { installed, run, reportCeiling } = this.#core.decider;
     const options = { now: instantIn(context), consume: false, mode: 'discover', ...installed } as const;
-    const decided = await run(decide(heldAuthority(resolution), copyOfRequest(ceiling), options));
+    const decided = await run(compiledAuthority(this.#core, resolution).decide(copyOfRequest(ceiling), options));
     reportCeiling(decided, context, ceiling);
     return decided.decision;
   }
