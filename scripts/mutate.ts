@@ -32,6 +32,9 @@ const FURTHER: Readonly<Record<string, readonly string[]>> = {
   'libs/kernel/src/constraints.ts': ['libs/kernel/src/constraints-meet.spec.ts'],
   'services/authorizer/src/asked-turn.ts': ['services/authorizer/src/decide-authority.spec.ts'],
   'libs/kernel/src/matching.ts': ['libs/kernel/src/decide.spec.ts'],
+  'services/authorizer/src/authority-index.ts': ['services/authorizer/src/authority-index-properties.spec.ts'],
+  'services/authorizer/src/grant-table.ts': ['services/authorizer/src/authority-index-properties.spec.ts'],
+  'services/authorizer/src/held-grants.ts': ['services/authorizer/src/authority-index-properties.spec.ts'],
 };
 
 /** First the specs nearest to the file, then all of its package with the oracle: most mutants never need the second. */

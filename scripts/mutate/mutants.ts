@@ -347,17 +347,28 @@ export const MUTANTS: readonly Mutant[] = [
   ...inFile('services/authorizer/src/open-authority.ts', [
     ['a turn is admitted no earlier than any event it sees', 'clock(), fold.index.latestInstant(position))', 'clock())'],
   ]),
-  ...inFile('services/authorizer/src/authority-index.ts', [
-    ['a revocation counts from its own place in the log', 'revocation.position <= position ?', 'revocation.position < position ?'],
+  ...inFile('services/authorizer/src/grant-table.ts', [
     [
-      'a turn holds nothing that was issued after it was opened',
-      'known.filter((held) => held.issuedAt <= position)',
-      'known.filter((held) => held.issuedAt >= 0)',
+      'a revocation counts from its own place in the log',
+      'revoked !== Infinity && revoked <= position',
+      'revoked !== Infinity && revoked < position',
     ],
     [
+      'a revocation is handed out as no later than the admission',
+      'timestampOf(Math.min(this.revokedAt(row), admittedAt))',
+      'timestampOf(this.revokedAt(row))',
+    ],
+  ]),
+  ...inFile('services/authorizer/src/held-grants.ts', [
+    ['a turn holds nothing that was issued after it was opened', 'if (!wasIssued(row)) continue;', ''],
+    ['a turn still holds what was revoked after it was opened', 'const live = returned.filter(', 'const live = [].filter('],
+    ['a list is handed out again only while nothing in it expired', 'admittedAt < known.until', 'true'],
+  ]),
+  ...inFile('services/authorizer/src/authority-index.ts', [
+    [
       'an ancestor issued after the turn was opened is not found',
-      'held === undefined || held.issuedAt > position ?',
-      'held === undefined ?',
+      'row === undefined || !this.#table.isIssuedAt(row, position)',
+      'row === undefined',
     ],
   ]),
 ];

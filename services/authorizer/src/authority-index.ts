@@ -1,32 +1,32 @@
-import {
-  type Address,
-  type CapabilityGrant,
-  type GrantEvent,
-  type Instant,
-  addressKey,
-  byCodeUnit,
-  encodeName,
-  instantOf,
-  sameAddress,
-  timestampOf,
-} from '@sharedos/contracts';
+import { randomInt } from 'node:crypto';
+import { type Address, type CapabilityGrant, type GrantEvent, type Instant, instantOf } from '@sharedos/contracts';
 import type { Position } from '@sharedos/event-store';
-import { GRANTS_MAX, type ParsedGrant, invariant, parseGrant } from '@sharedos/kernel';
+import type { ParsedGrant } from '@sharedos/kernel';
+import type { LoadedSections, Sections } from './columns.ts';
+import { GrantChanges } from './grant-changes.ts';
+import { GrantOrders, type GrantRole, type PageAsked, type RowPage } from './grant-orders.ts';
+import { GrantTable } from './grant-table.ts';
+import { HeldGrants } from './held-grants.ts';
+import { LatestInstants } from './latest-instants.ts';
+import { heightsFrom } from './ordered-sets.ts';
 
-/** A grant with the places in the log where it was issued and revoked; what "authority at R" is answered from. */
-interface Held {
-  readonly parsed: ParsedGrant;
-  readonly grant: CapabilityGrant;
-  readonly issuedAt: Position;
-  readonly order: SourceOrder;
-  revocation?: { readonly position: Position; readonly at: Instant };
+export interface GrantFilter {
+  /** Live: neither revoked nor expired by `now`. What became of the grants it was derived from is not asked. */
+  readonly state?: 'live' | 'ended' | undefined;
+  readonly subject?: Address | undefined;
+  readonly issuer?: Address | undefined;
 }
 
-interface SourceOrder {
-  readonly bounded: boolean;
-  readonly expiresAt: Instant;
-  readonly issuedAt: Instant;
+export interface GrantPage {
+  readonly grants: readonly CapabilityGrant[];
+  /** The id to ask on after; absent when there is no more. A page may hold fewer than asked, or none, and go on. */
+  readonly next?: string;
 }
+
+/** The answers to "now": the head of the log, with no instant to hold a revocation back to. */
+const NOW = { position: Infinity, admittedAt: Infinity } as const;
+/** Changes looked at for one answer. */
+const LOOKED_AT_MAX = 100_000;
 
 /**
  * The log of grants, folded: who held what, issued by whom, at any position. It is the grant source of the services, and the
@@ -35,123 +35,197 @@ interface SourceOrder {
  * @see docs/architecture.md, "The log, revisions, opening a turn"
  */
 export class AuthorityIndex {
-  readonly #byHolder = new Map<string, Held[]>();
-  readonly #byId = new Map<string, Held>();
-  /** The greatest `at` of any event so far, noted wherever it grew: positions ascending, instants ascending. */
-  readonly #latest: { readonly position: Position; readonly at: Instant }[] = [];
+  readonly #seed: number;
+  readonly #table = new GrantTable();
+  readonly #held: HeldGrants;
+  readonly #orders: GrantOrders;
+  readonly #changes: GrantChanges;
+  readonly #latest = new LatestInstants();
 
-  apply(namespaceId: string, event: GrantEvent, at: Instant, position: Position): void {
-    if (at > (this.#latest.at(-1)?.at ?? Number.NEGATIVE_INFINITY)) this.#latest.push({ position, at });
-    if (event.type === 'GrantIssued') this.#issue(event.grant, position);
-    else this.#revoke(namespaceId, event.grantId, instantOf(event.revokedAt) ?? at, position);
+  /** @param seed Of the shape of its orders: nobody who chooses ids may know it. */
+  constructor(seed: number = randomInt(2 ** 32)) {
+    this.#seed = seed;
+    const heightOf = heightsFrom(seed);
+    this.#held = new HeldGrants(this.#table, heightOf);
+    this.#orders = new GrantOrders(this.#table, heightOf);
+    this.#changes = new GrantChanges(this.#table);
+  }
+
+  /** @returns The principals that it concerns, or none when it says something of a grant that is not there. */
+  apply(namespaceId: string, event: GrantEvent, at: Instant, position: Position): readonly Address[] {
+    this.#latest.note(at, position);
+    return event.type === 'GrantIssued'
+      ? this.#issue(event.grant, position)
+      : this.#revoke(namespaceId, event.grantId, instantOf(event.revokedAt) ?? at, position);
   }
 
   get size(): number {
-    return this.#byId.size;
+    return this.#table.size;
+  }
+
+  /** Rows looked at for {@link heldAt} since the start: what it costs, whatever machine it runs on. */
+  get steps(): number {
+    return this.#held.steps;
   }
 
   /** The greatest `at` of any event at or below `position`: no turn opened there may be admitted earlier. */
   latestInstant(position: Position): Instant {
-    let low = 0;
-    let high = this.#latest.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#latest[middle]?.position ?? Infinity) <= position) low = middle + 1;
-      else high = middle;
-    }
-    return this.#latest[low - 1]?.at ?? 0;
+    return this.#latest.upTo(position);
+  }
+
+  /** The position of the last event at or before an instant, by the greatest `at` up to it; 0 when there is none. */
+  positionAt(instant: Instant): Position {
+    return this.#latest.lastAt(instant);
+  }
+
+  /** Forgets what is only needed to answer below a position. Grants are kept: an ended one says why a chain broke. */
+  forget(below: Position): void {
+    this.#latest.forget(below);
   }
 
   /**
-   * Grants held by `subject` from `issuer` at `position`, as seen by a turn admitted at `admittedAt`.
+   * Grants held by `subject` from `issuer` at `position`, as seen by a turn admitted at `admittedAt`: in the order of
+   * {@link HeldGrants.at}.
    *
-   * Live grants come first, those without `maxUses` before bounded ones, then the earliest to expire, so that an unbounded
-   * grant is never shadowed. The most recently ended follow, revoked or expired by the admission, up to {@link GRANTS_MAX}, so
-   * an agent does not lock up with age. More live grants than that are all returned: the loader refuses them.
+   * @param liveMax With more live grants than this, one more than this is returned, in no order, for the loader to refuse.
    */
-  heldAt(namespaceId: string, subject: Address, issuer: Address, position: Position, admittedAt: Instant): readonly ParsedGrant[] {
-    const known = this.#byHolder.get(holderKey(namespaceId, subject, issuer)) ?? [];
-    const issued = known.filter((held) => held.issuedAt <= position);
-    // What expired before the turn began can never be used in it: a turn's time only goes forward.
-    const hasEnded = (held: Held): boolean => revocationAt(held, position) !== undefined || held.order.expiresAt <= admittedAt;
-    const endOf = (held: Held): Instant => Math.min(held.order.expiresAt, revocationAt(held, position)?.at ?? Infinity);
-    const live = issued.filter((held) => !hasEnded(held)).sort(inSourceOrder);
-    const ended = issued
-      .filter(hasEnded)
-      .sort((a, b) => ascending(endOf(b), endOf(a)) || ascending(b.issuedAt, a.issuedAt))
-      .slice(0, Math.max(0, GRANTS_MAX - live.length));
-    return [...live, ...ended].map((held) => asSeenAt(held, position, admittedAt));
+  heldAt(
+    namespaceId: string,
+    subject: Address,
+    issuer: Address,
+    position: Position,
+    admittedAt: Instant,
+    liveMax: number = Infinity,
+  ): readonly ParsedGrant[] {
+    const holder = this.#table.principals.findHolder(namespaceId, subject, issuer);
+    return holder === undefined ? [] : this.#held.at(holder, { position, admittedAt }, liveMax);
   }
 
   /** One grant at `position`, revoked or not; revoked ones are kept, so a chain can say why it broke. */
   grantAt(namespaceId: string, grantId: string, position: Position, admittedAt: Instant): ParsedGrant | undefined {
-    const held = this.#byId.get(encodeName(namespaceId, grantId));
-    return held === undefined || held.issuedAt > position ? undefined : asSeenAt(held, position, admittedAt);
+    const row = this.#table.find(namespaceId, grantId);
+    return row === undefined || !this.#table.isIssuedAt(row, position) ? undefined : this.#table.asSeenAt(row, position, admittedAt);
   }
 
-  /** Grants of a namespace that `principal` issued or holds, ordered by id, after `after`. */
-  list(
+  /**
+   * Makes ready a part of what {@link list} needs, so that listing very many grants holds up nobody else's decisions.
+   *
+   * @returns Whether it is all ready.
+   */
+  order(namespaceId: string, role: GrantRole, principal: Address, grantsMax: number): boolean {
+    return this.#orders.order(role, namespaceId, principal, grantsMax);
+  }
+
+  /** Grants of a namespace that `principal` issued or holds, ordered by id. */
+  list(namespaceId: string, role: GrantRole, principal: Address, asked: PageAsked, filter: GrantFilter = {}, now: Instant = 0): GrantPage {
+    return this.#pageOf(this.#orders.page(role, namespaceId, principal, asked, this.#passes(namespaceId, filter, now)));
+  }
+
+  /** Grants over the resources of one owner alone, in the order in which they were issued. */
+  ofOwner(namespaceId: string, owner: Address, asked: PageAsked): GrantPage {
+    return this.#pageOf(this.#orders.ofOwner(namespaceId, owner, asked));
+  }
+
+  /** Grants over the resources of several owners, or of whichever owner presents them, in the order in which they were issued. */
+  ofNoOwner(namespaceId: string, asked: PageAsked): GrantPage {
+    return this.#pageOf(this.#orders.ofNoOwner(namespaceId, asked));
+  }
+
+  /** What was derived from a grant directly, in the order in which it was issued; nothing for one that is not there. */
+  children(namespaceId: string, grantId: string, asked: PageAsked): GrantPage {
+    return this.#pageOf(this.#orders.children(namespaceId, grantId, asked));
+  }
+
+  /**
+   * Grants of a namespace that `principal` issued or holds and that were issued or revoked after a position, in the order in which
+   * that happened, as they are now.
+   *
+   * @returns `upTo`: every change up to this position was looked at; ask on after it. The head of the fold unless there was too much.
+   */
+  changedAfter(
     namespaceId: string,
-    role: 'issuer' | 'subject',
     principal: Address,
-    page: { after?: string; limit: number },
-  ): readonly CapabilityGrant[] {
-    return [...this.#byId.values()]
-      .filter(({ grant }) => grant.namespaceId === namespaceId && sameAddress(grant[role], principal))
-      .filter(({ grant }) => page.after === undefined || byCodeUnit(grant.id, page.after) > 0)
-      .sort((a, b) => byCodeUnit(a.grant.id, b.grant.id))
-      .slice(0, page.limit)
-      .map((held) => asSeenAt(held, Infinity, Infinity).grant);
+    position: Position,
+    { limit, head }: { readonly limit: number; readonly head: Position },
+  ): { readonly grants: readonly CapabilityGrant[]; readonly upTo: Position } {
+    const { principals } = this.#table;
+    const concerned = principals.find(namespaceId, principal);
+    if (concerned === undefined) return { grants: [], upTo: head };
+    const rows = new Set<number>();
+    let looked = 0;
+    let upTo = position;
+    for (const change of this.#changes.after(position)) {
+      // What one append did stands at one position, and is told whole.
+      if ((rows.size >= limit || looked >= LOOKED_AT_MAX) && change.position > upTo) return { grants: this.#now([...rows]), upTo };
+      looked += 1;
+      upTo = change.position;
+      const holder = this.#table.holderOf(change.row);
+      if (principals.subjectOf(holder) === concerned || principals.issuerOf(holder) === concerned) rows.add(change.row);
+    }
+    return { grants: this.#now([...rows]), upTo: head };
   }
 
-  #issue(grant: CapabilityGrant, position: Position): void {
-    const parsed = parseGrant(grant);
-    invariant(parsed.ok, 'a grant in a parsed event meets its contract');
-    const held: Held = {
-      parsed: parsed.value,
-      grant,
-      issuedAt: position,
-      order: {
-        bounded: grant.constraints.maxUses !== undefined,
-        expiresAt: grant.constraints.expiresAt === undefined ? Infinity : (instantOf(grant.constraints.expiresAt) ?? 0),
-        issuedAt: instantOf(grant.issuedAt) ?? 0,
-      },
+  /** All of it, to start from again; columns are copied, so what is folded afterwards does not show. */
+  snapshot(): Sections {
+    const head = JSON.stringify({ seed: this.#seed, latest: this.#latest.save() });
+    return new Map([
+      ['index', [new TextEncoder().encode(head)]],
+      ...this.#table.sections(),
+      ...this.#held.sections(),
+      ...this.#orders.sections(),
+      ...this.#changes.sections(),
+    ]);
+  }
+
+  /** @throws When the sections are not those of a snapshot of this format. */
+  static restore(sections: LoadedSections): AuthorityIndex {
+    const head = JSON.parse(new TextDecoder().decode(sections.get('index'))) as { seed: number; latest: readonly (readonly number[])[] };
+    const index = new AuthorityIndex(head.seed);
+    index.#latest.load(head.latest);
+    index.#table.load(sections);
+    index.#held.load(sections);
+    index.#orders.load(sections);
+    index.#changes.load(sections);
+    return index;
+  }
+
+  #issue(grant: CapabilityGrant, position: Position): readonly Address[] {
+    const row = this.#table.add(grant, position);
+    this.#held.add(row);
+    this.#orders.add(row);
+    return [grant.subject, grant.issuer];
+  }
+
+  #revoke(namespaceId: string, grantId: string, revokedAt: Instant, position: Position): readonly Address[] {
+    const row = this.#table.find(namespaceId, grantId);
+    if (row === undefined || this.#table.isRevokedAt(row, Infinity)) return [];
+    this.#table.revoke(row, revokedAt, position);
+    this.#held.revoke(row);
+    this.#changes.revoke(row);
+    const { principals } = this.#table;
+    const holder = this.#table.holderOf(row);
+    return [principals.addressOf(principals.subjectOf(holder)), principals.addressOf(principals.issuerOf(holder))];
+  }
+
+  #passes(namespaceId: string, { state, subject, issuer }: GrantFilter, now: Instant): (row: number) => boolean {
+    const table = this.#table;
+    const { principals } = table;
+    const held = subject === undefined ? undefined : (principals.find(namespaceId, subject) ?? 0);
+    const from = issuer === undefined ? undefined : (principals.find(namespaceId, issuer) ?? 0);
+    const isLive = (row: number): boolean => !table.isRevokedAt(row, Infinity) && table.expiresAt(row) > now;
+    return (row) => {
+      const holder = table.holderOf(row);
+      if (held !== undefined && principals.subjectOf(holder) !== held) return false;
+      if (from !== undefined && principals.issuerOf(holder) !== from) return false;
+      return state === undefined || isLive(row) === (state === 'live');
     };
-    this.#byId.set(encodeName(grant.namespaceId, grant.id), held);
-    const key = holderKey(grant.namespaceId, grant.subject, grant.issuer);
-    const others = this.#byHolder.get(key);
-    if (others === undefined) this.#byHolder.set(key, [held]);
-    else others.push(held);
   }
 
-  #revoke(namespaceId: string, grantId: string, revokedAt: Instant, position: Position): void {
-    const held = this.#byId.get(encodeName(namespaceId, grantId));
-    if (held !== undefined) held.revocation ??= { position, at: revokedAt };
+  #pageOf({ rows, next }: RowPage): GrantPage {
+    return { grants: this.#now(rows), ...(next === undefined ? {} : { next }) };
+  }
+
+  #now(rows: readonly number[]): readonly CapabilityGrant[] {
+    return rows.map((row) => this.#table.asSeenAt(row, NOW.position, NOW.admittedAt).grant);
   }
 }
-
-const holderKey = (namespaceId: string, subject: Address, issuer: Address): string =>
-  encodeName(namespaceId, addressKey(subject), addressKey(issuer));
-
-const revocationAt = ({ revocation }: Held, position: Position) =>
-  revocation !== undefined && revocation.position <= position ? revocation : undefined;
-
-/**
- * Position, not time, decides revocation: what is revoked at or below `position` is handed out as revoked no later than the
- * admission, so a clock that runs behind the one which stamped the revocation revives nothing.
- */
-const asSeenAt = (held: Held, position: Position, admittedAt: Instant): ParsedGrant => {
-  const revocation = revocationAt(held, position);
-  if (revocation === undefined) return held.parsed;
-  const ended = parseGrant({ ...held.grant, revokedAt: timestampOf(Math.min(revocation.at, admittedAt)) });
-  invariant(ended.ok, 'a revoked grant meets its contract');
-  return ended.value;
-};
-
-const inSourceOrder = (a: Held, b: Held): number =>
-  Number(a.order.bounded) - Number(b.order.bounded) ||
-  ascending(a.order.expiresAt, b.order.expiresAt) ||
-  ascending(a.order.issuedAt, b.order.issuedAt) ||
-  byCodeUnit(a.grant.id, b.grant.id);
-
-const ascending = (a: number, b: number): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -17,12 +17,14 @@ import {
 import { type MemoryEventStore, memoryEventStore } from '@sharedos/event-store';
 import { type ManualClock, countingIds, manualClock } from '@sharedos/testing';
 import { counterMemory, memoryUsageStore } from '@sharedos/usage';
+import { ActRecords } from './act-records.ts';
 import { AuthorityFold } from './authority-fold.ts';
+import type { LoadedSections, Sections } from './columns.ts';
 import { decideAuthority } from './decide-authority.ts';
 import { deriveGrant } from './derive-grant.ts';
 import { issueGrant } from './issue-grant.ts';
 import { openAuthority } from './open-authority.ts';
-import type { Ports } from './ports.ts';
+import type { CommandPorts } from './ports.ts';
 import { reachAuthority } from './reach-authority.ts';
 import { revokeGrant } from './revoke-grant.ts';
 import { TurnAuthorities } from './turn-authorities.ts';
@@ -67,6 +69,10 @@ export const grantOf = (id: string, constraints: CapabilityConstraints = {}, mor
 export const issued = (grant: CapabilityGrant): GrantEvent => ({ type: 'GrantIssued', grant });
 export const revoked = (grantId: string, revokedAt: string = NOON): GrantEvent => ({ type: 'GrantRevoked', grantId, revokedAt });
 
+/** Sections as a snapshot file gives them back. */
+export const loaded = (sections: Sections): LoadedSections =>
+  new Map(Array.from(sections, ([name, parts]) => [name, new Uint8Array(Buffer.concat([...parts]))]));
+
 /** Lets everything that needs no time run. */
 export const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -75,7 +81,8 @@ export interface World {
   readonly store: MemoryEventStore;
   readonly fold: AuthorityFold;
   readonly counters: ReturnType<typeof counterMemory>;
-  readonly ports: Ports;
+  readonly ports: CommandPorts;
+  readonly turns: TurnAuthorities;
   /** Audit records written so far. */
   readonly records: AuditEvent[];
   readonly troubles: string[];
@@ -104,6 +111,9 @@ export interface World {
   close(): Promise<void>;
 }
 
+/** The root principal of {@link NAMESPACE}. */
+export const admin = { kind: 'human', userId: 'admin' } as const satisfies Address;
+
 export interface WorldOptions {
   readonly deadlineMs?: number;
   readonly store?: MemoryEventStore;
@@ -127,16 +137,19 @@ export const authorizerWorld = async ({
   const ids = countingIds('record');
   const commands = countingIds('command');
   const turnIds = countingIds('turn');
-  const ports: Ports = {
+  const audit: CommandPorts['audit'] = async (event) => {
+    if (!world.auditWorks) return unavailable('the stream is away');
+    records.push(event);
+    return ok(undefined);
+  };
+  const ports: CommandPorts = {
     store,
     fold,
     usage,
     tokens: new TurnTokens('a secret of more than thirty-two characters'),
-    audit: async (event) => {
-      if (!world.auditWorks) return unavailable('the stream is away');
-      records.push(event);
-      return ok(undefined);
-    },
+    audit,
+    records: new ActRecords(audit),
+    roots: { [NAMESPACE]: [admin] },
     clock: () => clock.now(),
     limits: { deadlineMs, turnGraceMs: 30_000 },
   };
@@ -156,6 +169,7 @@ export const authorizerWorld = async ({
     fold,
     counters,
     ports,
+    turns,
     records,
     troubles,
     auditWorks: true,
@@ -194,6 +208,7 @@ export const authorizerWorld = async ({
     },
     reach: reachAuthority(ports, turns),
     close: async () => {
+      await ports.records.close();
       await fold.close();
       await usage.close();
     },

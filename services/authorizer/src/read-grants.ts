@@ -49,8 +49,8 @@ export const listGrants =
     invariant(principal !== undefined, 'grants are read by principals');
     const revision = await upToDate(ports);
     if (revision === undefined) return behind();
-    const found = ports.fold.index.list(namespaceId, role, principal, { limit: limit + 1, ...(after === undefined ? {} : { after }) });
-    const grants = withinOneAnswer(found.slice(0, limit));
-    const next = found.length > grants.length ? grants.at(-1)?.id : undefined;
+    const page = ports.fold.index.list(namespaceId, role, principal, { limit, after });
+    const grants = withinOneAnswer(page.grants);
+    const next = grants.length < page.grants.length ? grants.at(-1)?.id : page.next;
     return { ok: true, value: { grants: [...grants], revision, ...(next === undefined ? {} : { next }) } };
   };
