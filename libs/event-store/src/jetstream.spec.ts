@@ -35,6 +35,13 @@ eventStoreContract('JetStream', async () => {
     appendRaw: async (natsSubject, body) => (await admin.jetstream().publish(natsSubject, body)).seq,
     stop: () => broker.server.pause(),
     resume: () => broker.server.resume(),
+    mute: () => broker.network.holdAnswers(),
+    hear: () => broker.network.heal(),
+    blackHole: { begin: () => broker.network.blackHole(), end: () => broker.network.heal() },
+    restart: async () => {
+      await broker.server.kill();
+      await broker.server.restart();
+    },
     reconnect: async (store) => connections.get(store)?.nats.reconnect(),
     deadlineMs: TIMEOUT_MS,
     close: async () => {

@@ -12,6 +12,7 @@ import {
 } from '@sharedos/contracts';
 import type { StreamInfo } from 'nats';
 import type { EventStore, LogListener, LogSubscription, Position, StreamId, StreamRevision } from './event-store.ts';
+import { leaveToProcess } from './leave-to-process.ts';
 import { decodeRecord, encodeRecord } from './log-record.ts';
 import { logPlace, logSubject } from './log-subject.ts';
 import { type RecordedAt, answerFromStream } from './recorded-append.ts';
@@ -216,11 +217,6 @@ interface LogFeed extends LogSubscription {
   /** Stops for good, as not alive: there is nothing left that could be followed. */
   giveUp(): void;
 }
-
-const leaveToProcess = (defect: unknown): void =>
-  queueMicrotask(() => {
-    throw defect;
-  });
 
 /** Name and instant of creation, which the server keeps over restarts: a stream made anew has another. */
 const storeIdOf = ({ config, created }: StreamInfo): string => `jetstream-${sha256(JSON.stringify([config.name, created])).slice(0, 32)}`;

@@ -1,7 +1,7 @@
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Bus, connectBus, jetStreamRights, serviceInboxPrefix } from '@sharedos/bus';
-import { type NatsConfig, type ServerHandle, startOwnNats } from '@sharedos/testing';
+import { type NatsConfig, type ServerHandle, type TcpFront, openTcpFront, startOwnNats } from '@sharedos/testing';
 import { type NatsConnection, type StreamConfig, connect } from 'nats';
 
 /** The inbox of the service's user, the only place where it may listen. */
@@ -13,6 +13,8 @@ const MIB = 1024 * 1024;
 /** A real broker of a test's own, with the users that the log knows, whose data can be set back in time. */
 export interface LogBroker {
   readonly server: ServerHandle;
+  /** What services connect through. */
+  readonly network: TcpFront;
   /** A user that may do anything, such as the one that makes streams. */
   admin(): Promise<NatsConnection>;
   /** A user with no more rights than the log's services have. */
@@ -55,9 +57,12 @@ const logUsers: NatsConfig = ({ name, host, port, storeDir }) => {
 export const startLogBroker = async (): Promise<LogBroker> => {
   const { url, server, storeDir, end } = await startOwnNats(logUsers);
   const saved = join(storeDir, '../saved');
-  const bus = (user: string) => connectBus({ servers: url, user, pass: user, name: 'test', inboxPrefix: SERVICE_INBOX });
+  const network = await openTcpFront(0, Number(new URL(url).port));
+  const bus = (user: string) =>
+    connectBus({ servers: `nats://127.0.0.1:${network.port}`, user, pass: user, name: 'test', inboxPrefix: SERVICE_INBOX });
   return {
     server,
+    network,
     admin: () => connect({ servers: url, user: 'admin', pass: 'admin', maxReconnectAttempts: -1, reconnectTimeWait: RETRY_MS }),
     service: () => bus('service'),
     reader: () => bus('reader'),
@@ -66,6 +71,9 @@ export const startLogBroker = async (): Promise<LogBroker> => {
       await rm(storeDir, { recursive: true });
       await cp(saved, storeDir, { recursive: true });
     },
-    end,
+    end: async () => {
+      await network.close();
+      await end();
+    },
   };
 };

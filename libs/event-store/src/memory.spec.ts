@@ -9,7 +9,11 @@ eventStoreContract('memory', async () => {
     appendRaw: async (natsSubject, body) => store.appendRaw(natsSubject, body),
     stop: () => store.stop(),
     resume: () => store.resume(),
+    mute: () => store.mute(),
+    hear: () => store.hear(),
     reconnect: async () => undefined,
+    blackHole: { cannot: 'there is no connection' },
+    restart: { cannot: 'the history is in this process alone' },
     deadlineMs: 50,
     close: () => store.close(),
   };

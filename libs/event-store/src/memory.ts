@@ -20,6 +20,9 @@ export interface MemoryEventStore extends EventStore {
    */
   stop(): void;
   resume(): void;
+  /** Does what it is asked and answers nothing, until {@link MemoryEventStore.hear}. */
+  mute(): void;
+  hear(): void;
   /** Writes any bytes under any subject, past every check, and returns the position. */
   appendRaw(natsSubject: string, body: Uint8Array): Position;
 }
@@ -46,6 +49,7 @@ export const memoryEventStore = ({
   const subscriptions = new Set<MemorySubscription>();
   const waiting = new Set<() => void>();
   let stopped = false;
+  let muted = false;
   let closed = false;
 
   const tell = () => subscriptions.forEach((subscription) => subscription.wake());
@@ -53,6 +57,7 @@ export const memoryEventStore = ({
   /** Does `work` now, or when the store goes on; the caller hears `unavailable` at its deadline, and the work is still done. */
   const served = <T, E>(deadlineMs: number, work: () => Result<T, E>): Promise<Result<T, E | Unavailable>> => {
     if (closed) return Promise.resolve(unavailable('the store is closed'));
+    if (muted) return unheard(work, deadlineMs);
     if (!stopped) return Promise.resolve(work());
     if (waiting.size >= WAITING_MAX) return Promise.resolve(unavailable('too many calls wait for the store'));
     return new Promise((resolve) => {
@@ -126,6 +131,12 @@ export const memoryEventStore = ({
       work.forEach((go) => go());
       tell();
     },
+    mute: () => {
+      muted = true;
+    },
+    hear: () => {
+      muted = false;
+    },
     appendRaw: (natsSubject, body) => {
       const place = logPlace(natsSubject);
       const events = decodeRecord(body);
@@ -142,6 +153,14 @@ export const memoryEventStore = ({
       return log.length;
     },
   };
+};
+
+/** Does `work`, whose answer is lost. */
+const unheard = (work: () => unknown, deadlineMs: number): Promise<Result<never, Unavailable>> => {
+  work();
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(unavailable(`no answer within ${deadlineMs} ms`)), deadlineMs);
+  });
 };
 
 /** One reader of the log, told in a turn of its own so that a listener may append. */

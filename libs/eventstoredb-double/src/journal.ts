@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fdatasyncSync, mkdirSync, openSync, readFileSync, truncateSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, truncateSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Journal } from './event-log.ts';
 import type { StoredEvent } from './stored-event.ts';
@@ -8,7 +8,10 @@ export const noJournal: Journal = { write: () => undefined };
 
 type Written = Omit<StoredEvent, 'data' | 'metadata'> & { readonly data: string; readonly metadata: string };
 
-/** A log kept in one file, one line for each append, written to the disk before the append is answered. */
+/**
+ * A log kept in one file, one line for each append, handed to the system before the append is answered:
+ * it survives this process, however that ends, though not the machine.
+ */
 export interface FileJournal extends Journal {
   readonly history: readonly StoredEvent[];
   close(): void;
@@ -29,7 +32,6 @@ export const openJournal = (folder: string): FileJournal => {
         metadata: event.metadata.toString('base64'),
       }));
       writeSync(file, `${JSON.stringify(lines)}\n`);
-      fdatasyncSync(file);
     },
     close: () => closeSync(file),
   };

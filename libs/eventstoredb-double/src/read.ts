@@ -13,6 +13,8 @@ import { type ReadRequest, EMPTY, streamIdentifier, streamNameOf, uuidAs } from 
 export interface Reading {
   readonly log: EventLog;
   readonly faults: Faults;
+  /** Whether events of a stream come with their position in `$all`, as from servers since 22.6. */
+  readonly positionsInStreams: boolean;
 }
 
 type Options = NonNullable<ReadRequest['options']>;
@@ -35,13 +37,13 @@ export const readHandler =
     })();
   };
 
-const readStream = async ({ log }: Reading, call: ReadCall, options: Options): Promise<void> => {
+const readStream = async ({ log, positionsInStreams }: Reading, call: ReadCall, options: Options): Promise<void> => {
   const name = streamNameOf(options.stream?.streamIdentifier);
   const from = options.stream?.from === 'revision' ? Number(options.stream.revision ?? '0') : (options.stream?.from ?? 'start');
   const read = log.readStream(name, from, options.readDirection === 1, countOf(options));
   if (read.kind === 'deleted') return void call.emit('error', streamDeleted(name));
   if (read.kind === 'not_found') await send(call, { streamNotFound: { streamIdentifier: streamIdentifier(name) } });
-  else for (const event of read.events) if (!(await send(call, eventMessage(event, formOf(options), true)))) return;
+  else for (const event of read.events) if (!(await send(call, eventMessage(event, formOf(options), positionsInStreams)))) return;
   call.end();
 };
 
@@ -54,18 +56,18 @@ const readAll = async ({ log }: Reading, call: ReadCall, options: Options): Prom
   const backwards = options.readDirection === 1;
   // A snapshot: what comes while it is sent is not part of it.
   const events = (backwards ? log.all.slice(0, index).reverse() : log.all.slice(index)).filter(matches).slice(0, countOf(options));
-  for (const event of events) if (!(await send(call, eventMessage(event, formOf(options), false)))) return;
+  for (const event of events) if (!(await send(call, eventMessage(event, formOf(options), true)))) return;
   call.end();
 };
 
-const subscribe = async ({ log, faults }: Reading, call: ReadCall, options: Options): Promise<void> => {
-  const plan = planOf(log, options);
+const subscribe = async ({ log, faults, positionsInStreams }: Reading, call: ReadCall, options: Options): Promise<void> => {
+  const plan = planOf(log, options, positionsInStreams);
   if (plan === undefined) return void call.emit('error', invalidPosition());
   if (await send(call, { confirmation: { subscriptionId: randomUUID() } })) await runSubscription(log, faults, call, plan);
 };
 
-const planOf = (log: EventLog, options: Options): SubscriptionPlan | undefined => {
-  const message = (event: StoredEvent) => eventMessage(event, formOf(options), options.stream !== undefined);
+const planOf = (log: EventLog, options: Options, positionsInStreams: boolean): SubscriptionPlan | undefined => {
+  const message = (event: StoredEvent) => eventMessage(event, formOf(options), options.stream === undefined || positionsInStreams);
   if (options.stream !== undefined) {
     const { streamIdentifier: identifier, from = 'start', revision } = options.stream;
     const name = streamNameOf(identifier);
@@ -86,19 +88,21 @@ const planOf = (log: EventLog, options: Options): SubscriptionPlan | undefined =
 const countOf = ({ count }: Options): number => Number(count ?? '0');
 const formOf = ({ uuidOption }: Options): 'structured' | 'string' => uuidOption?.form ?? 'structured';
 
-const eventMessage = (event: StoredEvent, form: 'structured' | 'string', ofStream: boolean): object => ({
+/** What a server says instead of a position that it does not know. */
+const NO_POSITION = String(2n ** 64n - 1n);
+
+const eventMessage = (event: StoredEvent, form: 'structured' | 'string', saysPosition: boolean): object => ({
   event: {
     event: {
       id: uuidAs(event.id, form),
       streamIdentifier: streamIdentifier(event.stream),
       streamRevision: String(event.revision),
-      commitPosition: String(event.position),
-      // In a stream a record names the beginning of its append; in `$all` it is its own.
-      preparePosition: String(ofStream ? event.transaction : event.position),
+      commitPosition: saysPosition ? String(event.position) : NO_POSITION,
+      preparePosition: saysPosition ? String(event.position) : NO_POSITION,
       metadata: { type: event.type, 'content-type': event.contentType, created: String(BigInt(event.at) * TICKS_PER_MS) },
       customMetadata: event.metadata,
       data: event.data,
     },
-    ...(ofStream ? { noPosition: EMPTY } : { commitPosition: String(event.position) }),
+    ...(saysPosition ? { commitPosition: String(event.position) } : { noPosition: EMPTY }),
   },
 });

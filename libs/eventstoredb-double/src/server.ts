@@ -1,11 +1,11 @@
 import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { type TcpFront, openTcpFront } from '@sharedos/testing';
 import { appendHandler, deleteHandler } from './append.ts';
 import type { Appending } from './append-rules.ts';
 import { batchAppendHandler } from './batch-append.ts';
 import type { Users } from './call-rules.ts';
 import { EventLog } from './event-log.ts';
 import { Faults } from './faults.ts';
-import { type Front, openFront } from './front.ts';
 import { noJournal, openJournal } from './journal.ts';
 import { membersHandler, supportedMethodsHandler } from './node-info.ts';
 import { readHandler } from './read.ts';
@@ -23,6 +23,8 @@ export interface DoubleOptions {
   readonly users?: Users;
   /** Whether it says that it knows BatchAppend; servers before 21.10 do not. Default true. */
   readonly batchAppend?: boolean;
+  /** Whether events of a stream come with their position in `$all`; those of servers before 22.6 do not. Default true. */
+  readonly positionsInStreams?: boolean;
   /** Largest append, in bytes. Default 1 MiB, as on a real server. */
   readonly appendBytesMax?: number;
   /** After each so many appends, events of somebody else. None when absent. */
@@ -35,7 +37,7 @@ export interface EventStoreDouble {
   /** What the client connects with. */
   readonly connectionString: string;
   readonly faults: Faults;
-  readonly network: Pick<Front, 'blackHole' | 'heal' | 'cutConnections'>;
+  readonly network: Pick<TcpFront, 'blackHole' | 'holdAnswers' | 'heal' | 'cutConnections'>;
   /** All that was ever appended, in the order of `$all`. */
   events(): readonly StoredEvent[];
   /** Writes past every client, and past the faults. */
@@ -49,7 +51,7 @@ const HOST = '127.0.0.1';
 
 /** Starts a double of EventStoreDB on the loopback interface. */
 export const startEventStoreDouble = async (options: DoubleOptions = {}): Promise<EventStoreDouble> => {
-  const { users, tls, batchAppend = true, appendBytesMax = MIB, foreignEvery } = options;
+  const { users, tls, batchAppend = true, positionsInStreams = true, appendBytesMax = MIB, foreignEvery } = options;
   const journal = options.dataDir === undefined ? undefined : openJournal(options.dataDir);
   const log = new EventLog(journal ?? noJournal, Date.now, journal?.history ?? []);
   const faults = new Faults();
@@ -68,7 +70,7 @@ export const startEventStoreDouble = async (options: DoubleOptions = {}): Promis
   // A message may be as large as an append and what goes round it.
   const server = new Server({ 'grpc.max_receive_message_length': appendBytesMax + 16 * MIB });
   server.addService(STREAMS, {
-    read: readHandler({ log, faults }, users),
+    read: readHandler({ log, faults, positionsInStreams }, users),
     append: appendHandler(appending, users),
     batchAppend: batchAppendHandler(appending, users),
     delete: deleteHandler(appending, users, false),
@@ -79,11 +81,11 @@ export const startEventStoreDouble = async (options: DoubleOptions = {}): Promis
     tls === undefined
       ? ServerCredentials.createInsecure()
       : ServerCredentials.createSsl(null, [{ private_key: tls.key, cert_chain: tls.certificate }]);
-  let front: Front | undefined;
+  let front: TcpFront | undefined;
   server.addService(GOSSIP, { read: membersHandler(faults, () => ({ host: HOST, port: front?.port ?? 0 })) });
   const inside = await bind(server, credentials);
   try {
-    front = await openFront(HOST, options.port ?? 0, inside);
+    front = await openTcpFront(options.port ?? 0, inside);
   } catch (error) {
     server.forceShutdown();
     throw error;

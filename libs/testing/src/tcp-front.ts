@@ -1,10 +1,12 @@
 import { type Server, type Socket, connect, createServer } from 'node:net';
 
-/** The port that clients connect to. Everything goes through to the server behind it, unless it is told otherwise. */
-export interface Front {
+/** A port in front of a server of this machine. Everything goes through, unless it is told otherwise. */
+export interface TcpFront {
   readonly port: number;
   /** From now on no byte passes in either direction, while connections stay open and new ones are taken. */
   blackHole(): void;
+  /** From now on what clients send still arrives, and nothing comes back. */
+  holdAnswers(): void;
   /** Bytes pass again; those that were held back come through, as they do when a cable is plugged in again. */
   heal(): void;
   /** Ends every connection at once. Clients may connect again. */
@@ -17,9 +19,11 @@ interface Pair {
   readonly inside: Socket;
 }
 
-export const openFront = async (host: string, port: number, insidePort: number): Promise<Front> => {
+/** @param port Where clients connect; a free one for 0. */
+export const openTcpFront = async (port: number, insidePort: number): Promise<TcpFront> => {
   const pairs = new Set<Pair>();
-  let isHole = false;
+  let held: (pair: Pair) => readonly Socket[] = () => [];
+  const hold = (pair: Pair): void => held(pair).forEach((socket) => socket.pause());
 
   const server: Server = createServer((outside) => {
     const inside = connect({ host: '127.0.0.1', port: insidePort });
@@ -36,11 +40,11 @@ export const openFront = async (host: string, port: number, insidePort: number):
     }
     pass(outside, inside);
     pass(inside, outside);
-    if (isHole) hold(pair);
+    hold(pair);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, resolve);
+    server.listen(port, '127.0.0.1', resolve);
   });
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the front has no port');
@@ -48,11 +52,15 @@ export const openFront = async (host: string, port: number, insidePort: number):
   return {
     port: address.port,
     blackHole: () => {
-      isHole = true;
+      held = ({ outside, inside }) => [outside, inside];
+      pairs.forEach(hold);
+    },
+    holdAnswers: () => {
+      held = ({ inside }) => [inside];
       pairs.forEach(hold);
     },
     heal: () => {
-      isHole = false;
+      held = () => [];
       for (const { outside, inside } of pairs) for (const socket of [outside, inside]) socket.resume();
     },
     cutConnections: () => {
@@ -69,9 +77,4 @@ export const openFront = async (host: string, port: number, insidePort: number):
 /** Not `pipe`: it would set a socket flowing again that was held. */
 const pass = (from: Socket, to: Socket): void => {
   from.on('data', (chunk) => void to.write(chunk));
-};
-
-const hold = ({ outside, inside }: Pair): void => {
-  outside.pause();
-  inside.pause();
 };
