@@ -9,6 +9,7 @@ export * from './limits.ts';
 export * from './mcp/index.ts';
 export * from './model/index.ts';
 export * from './remote/remote-runtime.ts';
+export * from './runtime-registry.ts';
 export * from './runtime.ts';
 export * from './scripted-driver.ts';
 export * from './standard-loop.ts';

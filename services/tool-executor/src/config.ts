@@ -1,5 +1,6 @@
 import { askingSettings } from '@sharedos/bus';
 import { z } from 'zod';
+import { runtimeSettings } from './runtime-settings.ts';
 
 const count = (max: number) => z.coerce.number().int().min(1).max(max);
 
@@ -17,6 +18,7 @@ export const executorSettings = {
         .filter((name) => name !== ''),
     )
     .meta({ description: 'Tool namespaces that are on, separated by commas; none when absent' }),
+  ...runtimeSettings,
   SHAREDOS_TURNS_AT_ONCE: count(10_000).default(64).meta({ description: 'Turns that one process runs at once' }),
   SHAREDOS_TURN_LEASE_MS: z.coerce
     .number()

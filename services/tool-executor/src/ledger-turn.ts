@@ -7,6 +7,7 @@ import {
   INFRASTRUCTURE_CODES,
   type ReachResult,
   type Revision,
+  type RuntimeChoice,
   type ToolCall,
   type ToolDefinition,
   type ToolResult,
@@ -67,6 +68,11 @@ export class LedgerTurn implements TurnKernel {
   /** Whether the turn may have been handed uses that no record of it admits. They are to be given back once it is over. */
   get mayReserve(): boolean {
     return this.#isAdmitting || this.#calls.mayReserve;
+  }
+
+  /** What the registration of the agent says of its runtime at the revision of the turn; absent where it says nothing. */
+  get runtimeChoice(): RuntimeChoice | undefined {
+    return this.#lease.runtimeChoice;
   }
 
   async open(context: AccessContext): Promise<void> {

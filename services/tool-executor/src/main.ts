@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { AuthorityClient, runService, serveRoutes, storeAudit, workQueue } from '@sharedos/bus';
 import { jetStreamLedger } from '@sharedos/ledger';
-import { createEnvelope, scriptedRuntime } from '@sharedos/runtime';
+import { RemoteAgentFailure, createEnvelope } from '@sharedos/runtime';
 import { ToolRegistry, filesProvider, filesTools } from '@sharedos/tools';
+import { executorRuntimes, runtimeOf } from './choose-runtime.ts';
 import { composeToolExecutor } from './compose.ts';
 import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
 import { countersOver } from './reserved-uses.ts';
@@ -11,6 +12,8 @@ import { RunningTurns } from './running-turns.ts';
 const REQUESTS_AT_ONCE = 64;
 /** For the records of the longest turn with the largest results; the queue's lease is extended meanwhile. */
 const TURN_READ_MS = 60_000;
+
+const classOf = (error: unknown): string => (error instanceof Error ? error.name : 'not an error');
 
 await runService('tool-executor', executorSettings, async (settings, { bus, instance: name, clock, log, onDefect }) => {
   // A restarted process must not be taken for the one that claimed a turn before it.
@@ -27,6 +30,14 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
   };
   const ledger = jetStreamLedger(bus, { readTimeoutMs: TURN_READ_MS });
   const running = new RunningTurns();
+  const runtimes = executorRuntimes(settings, {
+    bus,
+    clock,
+    onTurnError: (error) =>
+      log('driver failed', { error: classOf(error), ...(error instanceof RemoteAgentFailure ? { reason: error.reason } : {}) }),
+  });
+  // A name that this executor does not have stops it here, and not in the first turn.
+  const ownRuntime = runtimes.resolve(settings.SHAREDOS_RUNTIME);
   const service = composeToolExecutor({
     bus,
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
@@ -34,12 +45,13 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     counters: countersOver(bus),
     registry,
     envelope: createEnvelope({
-      runtime: scriptedRuntime(),
+      runtime: ownRuntime,
       clock,
       ids: randomUUID,
       defaults,
-      onTurnError: (error, turn) => log('turn failed', { ...turn, error: error instanceof Error ? error.name : 'not an error' }),
+      onTurnError: (error, turn) => log('turn failed', { ...turn, error: classOf(error) }),
     }),
+    runtimeOf: (choice) => runtimeOf(runtimes, ownRuntime, choice),
     defaults,
     running,
     rules: { toolNamespaces: settings.SHAREDOS_TOOL_NAMESPACES, horizonMs: settings.SHAREDOS_HORIZON_MS, skewMs: CLOCK_SKEW_MS },
@@ -47,7 +59,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     clock,
     ids: randomUUID,
     instance,
-    onProviderError: (error, at) => log('tool failed', { ...at, error: error instanceof Error ? error.name : 'not an error' }),
+    onProviderError: (error, at) => log('tool failed', { ...at, error: classOf(error) }),
     onDefect,
   });
 

@@ -1,7 +1,7 @@
 import type { AuthorityClient, Bus } from '@sharedos/bus';
-import type { AuditEvent, Instant, Result, Unavailable } from '@sharedos/contracts';
+import type { AuditEvent, Instant, Result, RuntimeChoice, Unavailable } from '@sharedos/contracts';
 import type { Ledger } from '@sharedos/ledger';
-import type { Envelope } from '@sharedos/runtime';
+import type { Envelope, Runtime } from '@sharedos/runtime';
 import type { ToolRegistry } from '@sharedos/tools';
 import type { AcceptanceRules } from './accept-request.ts';
 import type { Counters } from './reserved-uses.ts';
@@ -16,6 +16,8 @@ export interface Ports {
   readonly counters: Counters;
   readonly registry: ToolRegistry;
   readonly envelope: Envelope;
+  /** The runtime of an agent, by what its registration chose; the envelope's for all when absent. Throws for a name that is not there. */
+  readonly runtimeOf?: (choice: RuntimeChoice | undefined) => Runtime;
   /** The envelope's default limits; they are part of what makes two requests the same. */
   readonly defaults: {
     readonly maxSteps: number;

@@ -119,6 +119,7 @@ const runClaimed = async (
 ): Promise<void> => {
   const { executionId, agent, message, state, options, metadata } = request;
   const cancel = new AbortController();
+  const { runtimeOf } = ports;
   const limits = limitsInForce(options, { ...ports.defaults });
   const kernel = new LedgerTurn(
     { ...ports, distrust: (namespaceId, epoch) => reportDistrust(ports.bus, namespaceId, epoch) },
@@ -148,6 +149,7 @@ const runClaimed = async (
       },
       {
         kernel,
+        ...(runtimeOf === undefined ? {} : { chooseRuntime: () => runtimeOf(kernel.runtimeChoice) }),
         signal: AbortSignal.any([cancel.signal, delivery.signal]),
         onEvent: (event) => publishEvent(ports.bus, from, event),
       },

@@ -7,6 +7,7 @@ import {
   type OpenedAuthority,
   type ReachAndDiscovery,
   type Revision,
+  type RuntimeChoice,
   type UseTaken,
   type Verdict,
   hashOf,
@@ -73,6 +74,11 @@ export class TurnLease {
   /** The revision that the turn sees, once it is open. */
   get revision(): Revision | undefined {
     return this.#opened?.revision;
+  }
+
+  /** What the registration of the agent says of its runtime at that revision. */
+  get runtimeChoice(): RuntimeChoice | undefined {
+    return this.#opened?.runtime;
   }
 
   /** Whether the authority of the turn could be trusted. */

@@ -12,6 +12,7 @@ import { AuditEvent } from '../audit.ts';
 import { CapabilityRequirement } from '../grants.ts';
 import { Action, Id } from '../scalars.ts';
 import { Ts } from '../time.ts';
+import { RuntimeChoice } from './agent.ts';
 import { Revision } from './revision.ts';
 import { replyMessage, wireMessage } from './wire.ts';
 
@@ -28,7 +29,8 @@ export const AuthorityOpen = wireMessage(
 );
 export type AuthorityOpen = z.infer<typeof AuthorityOpen.schema>;
 
-const opened = { token: TurnToken, revision: Revision, admittedAt: Ts, validUntil: Ts };
+/** `runtime`: what the registration of the acting agent, in force at the revision, says of its runtime. */
+const opened = { token: TurnToken, revision: Revision, admittedAt: Ts, validUntil: Ts, runtime: RuntimeChoice.optional() };
 
 /** Authority that cannot be trusted is held too: the turn stays refused for its whole length. */
 export const OpenedAuthority = z.discriminatedUnion('status', [
