@@ -3,8 +3,21 @@
 
 const NAMESPACE = 'files';
 /** As `@sharedos/tools` has them, where each tool is named for its action; the test holds the two together. */
-export const FILES_ACTIONS: readonly string[] = ['list', 'stat', 'read', 'search', 'create', 'append'];
-const tools = FILES_ACTIONS.map((action) => `${NAMESPACE}.${action}`);
+export const FILES_ACTIONS: readonly string[] = [
+  'list',
+  'stat',
+  'read',
+  'search',
+  'grep',
+  'create',
+  'replace',
+  'append',
+  'delete',
+  'snapshot:create',
+  'snapshot:list',
+  'snapshot:restore',
+];
+const tools = FILES_ACTIONS.map((action) => `${NAMESPACE}.${action.replace(':', '.')}`);
 /** Covers every action. */
 const ANY_ACTION = '*';
 

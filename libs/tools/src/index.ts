@@ -1,7 +1,7 @@
 // What a tool is, and the registry, belong to the rules; whoever has tools gets them here too.
 export { ContractError, DuplicateRegistrationError, type ResourceProvider, type ToolHandler, ToolRegistry } from '@sharedos/kernel';
 export * from './resource-tool.ts';
-export * from './files-schemas.ts';
-export * from './files-tools.ts';
-export * from './files-provider.ts';
-export { ownerFolder } from './owner-folder.ts';
+export * from './files/files-schemas.ts';
+export * from './files/files-tools.ts';
+export * from './files/files-provider.ts';
+export { ownerFolder } from './confinement/owner-folder.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { err, ok } from '@sharedos/contracts';
 import type { Confinement, Folder } from './confinement.ts';
 import { plain } from './descriptor-paths.ts';
-import { type Refusable, attempt } from './file-refusal.ts';
+import { type Refusable, attempt } from '../files/file-refusal.ts';
 
 // Both are zero where the system lacks them.
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants>;

@@ -4,7 +4,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { ContractError } from '@sharedos/kernel';
 import { checkedPaths } from './checked-paths.ts';
 import { descriptorPaths } from './descriptor-paths.ts';
-import type { Refusable } from './file-refusal.ts';
+import type { Refusable } from '../files/file-refusal.ts';
 
 /** An open folder inside the confined tree. `at` is a path for the file system: reading it, or one single name below it. */
 export interface Folder {
@@ -16,7 +16,7 @@ export interface Folder {
  * The only ways to get from a folder to what is in it. Each takes exactly one step by one name, and no step follows a link, also
  * not one that points back inside: where a link leads can change between looking and using.
  *
- * Not covered, because no path tells: hard links to files outside and mounts inside. Who can make those on the host decides.
+ * A file with more names than one (a hard link) is refused like a link. Not covered, because no path tells: mounts inside.
  */
 export interface Confinement {
   /** The provider's root. The host chose it, so links in the way to it are followed. */
@@ -36,9 +36,12 @@ export interface Confinement {
  */
 export type ConfinementKind = 'descriptors' | 'checked-paths';
 
-export const confinementOf = (kind: ConfinementKind | undefined): Confinement => {
-  const chosen = kind ?? (process.platform === 'linux' ? 'descriptors' : 'checked-paths');
-  if (chosen === 'checked-paths') return checkedPaths;
+export const confinementKind = (wanted?: ConfinementKind): ConfinementKind =>
+  wanted ?? (process.platform === 'linux' ? 'descriptors' : 'checked-paths');
+
+/** @throws ContractError where that kind is not possible. */
+export const confinementOf = (kind: ConfinementKind): Confinement => {
+  if (kind === 'checked-paths') return checkedPaths;
   if (process.platform !== 'linux' || !existsSync('/proc/self/fd')) {
     // Without /proc every step would answer "not found", and a full folder would look empty.
     throw new ContractError('confinement by descriptors needs Linux with /proc');

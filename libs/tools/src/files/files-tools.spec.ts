@@ -53,7 +53,7 @@ const callOf = (tool: ToolHandler, raw: JsonObj): ToolCall => ({
 const silent = recording(succeeded(null)).provider;
 
 describe('the files tools', () => {
-  it('are the six of the table, each with its action as ceiling at the root and no owner', () => {
+  it('are the twelve of the table, each with its action as ceiling at the root and no owner', () => {
     const rows = filesTools(silent).map(({ definition: d }) => [
       d.name,
       d.requiredCapability,
@@ -68,8 +68,14 @@ describe('the files tools', () => {
       ['files.stat', ceiling('stat'), 'read', { readOnly: true }, 'files', 'sharedos'],
       ['files.read', ceiling('read'), 'read', { readOnly: true }, 'files', 'sharedos'],
       ['files.search', ceiling('search'), 'read', { readOnly: true }, 'files', 'sharedos'],
+      ['files.grep', ceiling('grep'), 'read', { readOnly: true }, 'files', 'sharedos'],
       ['files.create', ceiling('create'), 'write', undefined, 'files', 'sharedos'],
+      ['files.replace', ceiling('replace'), 'write', { destructive: true }, 'files', 'sharedos'],
       ['files.append', ceiling('append'), 'write', undefined, 'files', 'sharedos'],
+      ['files.delete', ceiling('delete'), 'write', { destructive: true }, 'files', 'sharedos'],
+      ['files.snapshot.create', ceiling('snapshot:create'), 'write', undefined, 'files', 'sharedos'],
+      ['files.snapshot.list', ceiling('snapshot:list'), 'read', { readOnly: true }, 'files', 'sharedos'],
+      ['files.snapshot.restore', ceiling('snapshot:restore'), 'write', { destructive: true }, 'files', 'sharedos'],
     ]);
   });
 
@@ -108,6 +114,24 @@ describe('the files tools', () => {
     ['files.create', { path: ['a'] }],
     ['files.create', { path: ['a'], content: 'x', metadata: 'text' }],
     ['files.create', { path: ['a'], content: 'x', expectedVersion: 'v' }],
+    ['files.grep', { path: [] }],
+    ['files.grep', { path: [], pattern: '' }],
+    ['files.grep', { path: [], pattern: 'x'.repeat(8193) }],
+    ['files.grep', { path: [], pattern: 'x', mode: 'glob' }],
+    ['files.grep', { path: [], pattern: 'x', contextBefore: 101 }],
+    ['files.grep', { path: [], pattern: 'x', contextAfter: -1 }],
+    ['files.grep', { path: [], pattern: 'x', limit: 5 }],
+    ['files.replace', { path: [], content: 'x' }],
+    ['files.replace', { path: ['a'] }],
+    ['files.replace', { path: ['a'], content: 'x', metadata: {} }],
+    ['files.delete', { path: [] }],
+    ['files.delete', { path: ['a'], recursive: 'yes' }],
+    ['files.snapshot.create', { path: [], label: ' ' }],
+    ['files.snapshot.create', { path: [], label: 'x'.repeat(257) }],
+    ['files.snapshot.list', { path: [], limit: 0 }],
+    ['files.snapshot.restore', { path: [], snapshotId: 'x' }],
+    ['files.snapshot.restore', { path: ['a'] }],
+    ['files.snapshot.restore', { path: ['a'], snapshotId: ' ' }],
     ['files.append', { path: [], content: 'x' }],
     ['files.append', { path: ['a'], content: 'x', expectedVersion: '' }],
     ['files.append', { path: ['a'], content: 'x', expectedVersion: ' v' }],

@@ -2,10 +2,10 @@ import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { err, ok } from '@sharedos/contracts';
 import type { Confinement, Folder } from './confinement.ts';
-import { type Refusable, attempt } from './file-refusal.ts';
+import { type Refusable, attempt } from '../files/file-refusal.ts';
 
 /** Linux's O_PATH on every architecture Node runs on: names an inode without opening it, so a device or fifo never notices. */
-const O_PATH = 0o10000000;
+export const O_PATH = 0o10000000;
 const { O_DIRECTORY, O_NOFOLLOW } = constants;
 
 /** `/proc/self/fd/N` is the very inode behind the descriptor, wherever its name has gone since; one name below it is openat(2). */
@@ -18,9 +18,12 @@ const stats = async (parent: Folder, name: string): Promise<Refusable<BigIntStat
   return found.ok ? plain(found.value) : found;
 };
 
-/** Passes a file or a folder and refuses the rest. */
+/**
+ * Passes a file or a folder and refuses the rest. A file with a second name is a link too: the other name may lie anywhere on the
+ * disk, and whoever reads or changes one reads or changes the other.
+ */
 export const plain = (found: BigIntStats): Refusable<BigIntStats> => {
-  if (found.isSymbolicLink()) return err('path_not_confined');
+  if (found.isSymbolicLink() || (found.isFile() && found.nlink > 1n)) return err('path_not_confined');
   return found.isFile() || found.isDirectory() ? ok(found) : err('not_a_file');
 };
 

@@ -9,6 +9,7 @@ describe('an error of the file system', () => {
     ['ENOTDIR', 'not_a_directory'],
     ['EISDIR', 'not_a_file'],
     ['EEXIST', 'file_exists'],
+    ['ENOTEMPTY', 'folder_not_empty'],
     ['ELOOP', 'path_not_confined'],
     ['ENAMETOOLONG', 'path_refused'],
     ['EILSEQ', 'path_refused'],
@@ -26,6 +27,6 @@ describe('an error of the file system', () => {
   });
   it('may be tried again only where another try could succeed', () => {
     const retryable = (Object.keys(FILE_REFUSALS) as FileRefusal[]).filter((code) => fileError(code).retryable);
-    expect(retryable).toEqual(['file_busy', 'files_unavailable']);
+    expect(retryable).toEqual(['search_timed_out', 'file_busy', 'files_unavailable']);
   });
 });

@@ -1,5 +1,5 @@
-/** Longest wait for a file, in milliseconds, and most waiters for one. */
-const WAIT_MS_MAX = 5_000;
+/** Longest wait for a store, in milliseconds, and most waiters for one in this process. */
+export const WAIT_MS_MAX = 5_000;
 const WAITERS_MAX = 64;
 
 export type LockOutcome = 'held' | 'cancelled' | 'busy';
