@@ -16,6 +16,7 @@ import {
   remoteStep,
   revision,
   scout,
+  sealed,
   stepAnswer,
   terms,
   toolResult,
@@ -255,7 +256,7 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     valid: { namespace: { commandId: 'command-1', target: { kind: 'namespace' }, reason: 'maintenance' } },
     invalid: { 'human-target': { commandId: 'command-1', target: { kind: 'human', userId: 'alice' }, reason: 'r' } },
   }),
-  'policy.stop.reply/1': reply({ policy, revision, revokedNow: 2, remaining: 0 }),
+  'policy.stop.reply/1': reply({ policy, revision, revokedNow: 2, complete: true }),
   'policy.resume/1': object({ commandId: 'command-1', target: stop.target }, ['commandId', 'target'], {
     valid: { reasoned: { commandId: 'command-1', target: { kind: 'namespace' }, reason: 'done' } },
   }),
@@ -347,8 +348,40 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
   'message.ack.reply/1': reply({ acknowledged: true }),
 
   'records.query/1': object({}, [], {
-    valid: { 'by-trace': { traceId: 'trace-1', outcome: 'denied', limit: 50 } },
-    invalid: { 'type-unknown': { type: 'grant.used' }, 'limit-high': { limit: 501 } },
+    valid: {
+      'by-trace': { traceId: 'trace-1', outcome: 'denied', limit: 50 },
+      'by-all-else': {
+        grantId: 'g1',
+        actor: scout,
+        resource: { namespace: 'files', path: ['notes'] },
+        reason: 'no_matching_grant',
+        since: at,
+        until: later,
+      },
+    },
+    invalid: { 'type-unknown': { type: 'grant.used' }, 'limit-high': { limit: 501 }, 'resource-as-text': { resource: 'files/notes' } },
+  }),
+  'records.replay/1': object({ after: 0 }, ['after'], {
+    valid: { waiting: { after: 17, limit: 50, waitMs: 20_000, session: 'abc.def' } },
+    invalid: { 'wait-too-long': { after: 0, waitMs: 20_001 }, 'before-the-first': { after: -1 } },
+  }),
+  'records.replay.reply/1': reply(
+    { records: [{ count: 3, sequence: 17, chain: hash, event: decided }], heads: [sealed], after: 17, heldAfter: 0, session: 'abc.def' },
+    { invalid: { 'without-session': { ok: true, value: { records: [], heads: [], after: 17, heldAfter: 0 } } } },
+  ),
+  'records.summary/1': object({}, [], {
+    valid: { 'a-day': { since: at, until: later } },
+    invalid: { 'no-instant': { since: 'yesterday' } },
+  }),
+  'records.summary.reply/1': reply({
+    records: 5,
+    decisions: { allowed: 3, denied: 1, outages: 1 },
+    reasons: [{ reason: 'no_matching_grant', type: 'authorization.checked', outcome: 'denied', outage: false, count: 1 }],
+    uses: [{ grantId: 'g1', taken: 2 }],
+    upTo: 17,
+  }),
+  'audit.head/1': object(sealed, ['head', 'signature'], {
+    invalid: { 'count-zero': { ...sealed, head: { ...sealed.head, count: 0 } }, 'signature-short': { ...sealed, signature: 'AAAA' } },
   }),
   'records.query.reply/1': reply({ records: [{ sequence: 12, event: decided }], next: 13, upTo: 20 }),
   'audit.record/1': object(

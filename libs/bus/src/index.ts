@@ -11,6 +11,7 @@ export * from './permissions.ts';
 export * from './provision.ts';
 export { type PublishStoredOptions, type StoreRefusal, type StoredAck } from './publish-stored.ts';
 export * from './read-subject.ts';
+export * from './roots-setting.ts';
 export * from './serve.ts';
 export { type StoredMessage } from './stored-message.ts';
 export * from './streams.ts';

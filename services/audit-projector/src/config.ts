@@ -1,21 +1,5 @@
-import { askingSettings } from '@sharedos/bus';
-import { Address } from '@sharedos/contracts';
+import { askingSettings, rootsSetting } from '@sharedos/bus';
 import { z } from 'zod';
-
-const Roots = z.record(z.string(), z.array(Address));
-
-/** Root principals of each namespace, as JSON `{namespace: [principal]}`. */
-export const rootsSetting = z
-  .string()
-  .default('{}')
-  .transform((text, context) => {
-    try {
-      return Roots.parse(JSON.parse(text));
-    } catch {
-      context.addIssue({ code: 'custom', message: 'must be JSON of the form {"namespace": [{"kind":"human","userId":"alice"}]}' });
-      return z.NEVER;
-    }
-  });
 
 /** Settings of the audit projector beside those of every service. */
 export const projectorSettings = {

@@ -1,12 +1,12 @@
 import type { Delivery } from '@sharedos/bus';
 import {
   type Address,
-  type CapabilityGrant,
+  INFRASTRUCTURE_CODES,
   type Instant,
-  type ProtocolError,
+  type JsonObj,
   type Reply,
+  type ResourceRef,
   type Result,
-  type Revision,
   type Unavailable,
   addressKey,
   canonicalJson,
@@ -14,99 +14,105 @@ import {
   refused,
 } from '@sharedos/contracts';
 import { eventIdOf } from '@sharedos/event-store';
-import { type AdminAct, adminChanged, adminRefused, invariant } from '@sharedos/kernel';
+import { adminRefused, invariant } from '@sharedos/kernel';
 import { ATTRIBUTE, SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
-import type { Ports } from './ports.ts';
+import { ADMIN_NAMESPACE, type AdminArea, type RecordedAct, changeRecord } from './change-record.ts';
+import type { CommandPorts } from './ports.ts';
+import { refusalText } from './refusal-texts.ts';
 
 /** One command on the management plane, from the principal that the broker let publish it. */
 export interface AdminCommand {
   readonly commandId: string;
-  readonly grantId: string;
+  /** What it is about: a grant, or something of a part of the management plane, by name where there are many. */
+  readonly about: { readonly grantId: string } | { readonly area: AdminArea; readonly name?: string };
   /** The whole command as it was sent, to tell it from others under the same command id. */
   readonly body: unknown;
 }
 
-export interface Changed {
-  readonly grant: CapabilityGrant;
-  readonly revision: Revision;
-  /** Whether the log changed; a command that had been carried out before, or asks for what is already so, changed nothing. */
-  readonly changed: boolean;
+export interface Changed<Value> {
+  readonly value: Value;
+  /** What it wrote to the log. A command that asks for what is already so writes nothing. */
+  readonly acts: readonly RecordedAct[];
 }
 
-export type CommandRefusal = { readonly code: string } | Unavailable;
+export type CommandRefusal = { readonly code: string; readonly found?: number; readonly why?: string } | Unavailable;
 
 /**
  * Carries out a command and records it, whether it changed something or was refused. The change stands in the log before its
  * record is written; a refusal is refused whether or not it could be recorded.
  */
-export const administer = async (
-  { audit, clock }: Pick<Ports, 'audit' | 'clock'>,
+export const administer = async <Value>(
+  { audit, clock, records }: Pick<CommandPorts, 'audit' | 'clock' | 'records'>,
   delivery: Delivery,
-  { commandId, grantId, body }: AdminCommand,
-  act: (by: { readonly principal: Address; readonly at: Instant }) => Promise<Result<Changed, CommandRefusal>>,
-): Promise<Reply<{ grant: CapabilityGrant; revision: Revision }>> => {
-  const { principal, namespaceId, verb } = delivery;
+  command: AdminCommand,
+  act: (by: {
+    readonly commandId: string;
+    readonly principal: Address;
+    readonly at: Instant;
+  }) => Promise<Result<Changed<Value>, CommandRefusal>>,
+): Promise<Reply<Value>> => {
+  const { principal, namespaceId } = delivery;
+  const { commandId, about } = command;
   invariant(principal !== undefined, 'a command of the management plane comes from a principal');
   const at = clock();
-  return withSpan(
-    SPAN.grantCommand,
-    { attributes: { [ATTRIBUTE.namespaceId]: namespaceId, [ATTRIBUTE.grantId]: grantId } },
-    async (span) => {
-      const outcome = await act({ principal, at });
-      if (!outcome.ok && 'reason' in outcome.error) {
-        recordOutcome(span, 'failed', 'log_unavailable');
-        return refused('log_unavailable', 'the log did not answer in time; send the command again with the same command id', true);
-      }
-      // A command that is sent again makes the same record again, and readers fold records by id. So the id must hold all that
-      // makes two acts different, or whoever uses one command id for everything would show as having acted once.
-      const recordOf = (...what: readonly string[]): AdminAct => ({
-        id: eventIdOf({
-          namespaceId,
-          principal: addressKey(principal),
-          verb,
-          commandId: canonicalJson([commandId, grantId, ...what]),
-          index: 0,
-        }),
-        at,
-        namespaceId,
-        principal,
-        traceId: delivery.traceId ?? commandId,
-        command: verb,
-        commandId,
-        grantId,
-      });
-      if (!outcome.ok) {
-        const { code } = outcome.error as { readonly code: string };
-        recordOutcome(span, 'denied', code);
-        await audit(adminRefused(recordOf('refused', code, hashOf(body)), code));
-        return { ok: false, error: refusalOf(code) };
-      }
-      const { grant, revision, changed } = outcome.value;
-      recordOutcome(span, 'succeeded');
-      if (changed) await audit(adminChanged({ ...recordOf('changed'), place: { revision } }));
-      return { ok: true, value: { grant, revision } };
+  const grantId = 'grantId' in about ? about.grantId : undefined;
+  const span = grantId === undefined ? SPAN.adminCommand : SPAN.grantCommand;
+  const attributes = { [ATTRIBUTE.namespaceId]: namespaceId, ...(grantId === undefined ? {} : { [ATTRIBUTE.grantId]: grantId }) };
+  return withSpan(span, { attributes }, async (open) => {
+    if (records.isFull) {
+      recordOutcome(open, 'failed', 'audit_unavailable');
+      return refused('audit_unavailable', 'too many changes wait to be recorded; try again', true);
+    }
+    const outcome = await act({ commandId, principal, at });
+    if (!outcome.ok && 'reason' in outcome.error) {
+      recordOutcome(open, 'failed', 'log_unavailable');
+      return refused('log_unavailable', 'the log did not answer in time; send the command again with the same command id', true);
+    }
+    if (!outcome.ok) {
+      const { code, found, why } = outcome.error as Exclude<CommandRefusal, Unavailable>;
+      const isOutage = INFRASTRUCTURE_CODES.has(code);
+      recordOutcome(open, isOutage ? 'failed' : 'denied', code);
+      await audit(refusalRecord(delivery, principal, command, at, code));
+      const details: JsonObj | undefined = found === undefined ? undefined : { version: found };
+      const message = why === undefined ? refusalText(code) : `${refusalText(code)}: ${why}`;
+      return { ok: false, error: { code, message: message.slice(0, 4096), retryable: isOutage, ...(details && { details }) } };
+    }
+    const { value, acts } = outcome.value;
+    recordOutcome(open, 'succeeded');
+    const changes = acts.map(changeRecord).filter((record) => record !== undefined);
+    await Promise.all(changes.map((record) => records.write(record)));
+    return { ok: true, value };
+  });
+};
+
+/**
+ * A command that is sent again makes the same record again, and readers fold records by id. So the id holds all that makes two
+ * refusals different, or whoever uses one command id for everything would show as having been refused once.
+ */
+const refusalRecord = (
+  { namespaceId, verb, traceId }: Delivery,
+  principal: Address,
+  { commandId, about, body }: AdminCommand,
+  at: Instant,
+  code: string,
+) => {
+  const resource: ResourceRef | undefined = 'area' in about ? { namespace: ADMIN_NAMESPACE, path: [about.area] } : undefined;
+  const name = 'area' in about ? about.name : undefined;
+  const grantId = 'grantId' in about ? about.grantId : undefined;
+  const id = canonicalJson([commandId, grantId ?? name ?? verb, 'refused', code, hashOf(body)]);
+  return adminRefused(
+    {
+      id: eventIdOf({ namespaceId, principal: addressKey(principal), verb, commandId: id, index: 0 }),
+      at,
+      namespaceId,
+      principal,
+      traceId: traceId ?? commandId,
+      command: verb,
+      commandId,
+      grantId,
+      resource,
+      about: name,
     },
+    code,
   );
 };
-
-const TEXTS: Readonly<Record<string, string>> = {
-  grant_exists: 'a grant with this id exists or existed; choose another id',
-  grant_not_found: 'there is no such grant in this namespace',
-  not_the_issuer: 'only its issuer can revoke a grant',
-  not_the_holder: 'only its holder can pass a grant on',
-  identity_mismatch: 'the body names another principal than the one that published it',
-  parent_inactive: 'the parent grant was revoked',
-  parent_not_delegable: 'the parent grant may not be passed on: whoever issued it gave it no delegation depth',
-  bounded_parent_not_delegable: 'a grant with a bounded number of uses cannot be passed on',
-  depth_exhausted: 'the parent grant may be passed on fewer times than asked: ask for a smaller delegation depth, or none',
-  capability_not_within_parent:
-    'each capability must lie within one capability of the parent grant: its owner, resource, actions and scope',
-  purpose_not_within_parent: 'the purposes must be among those of the parent grant',
-  window_not_within_parent: 'the time it holds must be a window within that of the parent grant',
-  empty_capabilities: 'a grant names at least one capability',
-  id_collides_with_parent: 'a grant cannot have the id of its parent; choose another id',
-  issued_before_parent: 'a grant cannot be older than its parent',
-  command_too_large: 'the grant is too large, or nested too deep, for the log',
-};
-
-const refusalOf = (code: string): ProtocolError => ({ code, message: TEXTS[code] ?? `the command was refused: ${code}`, retryable: false });

@@ -1,5 +1,9 @@
 import { type Route, route } from '@sharedos/bus';
 import {
+  AgentGet,
+  AgentRegister,
+  AgentReply,
+  AgentWithdraw,
   AuthorityDecide,
   AuthorityDecideReply,
   AuthorityOpen,
@@ -13,6 +17,15 @@ import {
   GrantListReply,
   GrantReply,
   GrantRevoke,
+  PolicyGet,
+  PolicyReply,
+  PolicyResume,
+  PolicySetRequest,
+  PolicyStop,
+  PolicyStopReply,
+  SettingsGet,
+  SettingsReply,
+  SettingsSetRequest,
   UsageDistrust,
   UsageDistrustReply,
   UsageHeld,
@@ -20,27 +33,48 @@ import {
   UsageRelease,
   UsageReleaseReply,
 } from '@sharedos/contracts';
+import { ActRecords } from './act-records.ts';
 import { decideAuthority } from './decide-authority.ts';
 import { deriveGrant } from './derive-grant.ts';
 import { distrustUsage } from './distrust-usage.ts';
+import { HostPolicies } from './host-policies.ts';
 import { issueGrant } from './issue-grant.ts';
 import { openAuthority } from './open-authority.ts';
-import type { Ports } from './ports.ts';
+import type { CommandPorts, Ports } from './ports.ts';
 import { reachAuthority } from './reach-authority.ts';
+import { getAgent, registerAgent, withdrawAgent } from './register-agent.ts';
 import { heldUses, releaseUses } from './release-uses.ts';
 import { getGrant, listGrants } from './read-grants.ts';
 import { revokeGrant } from './revoke-grant.ts';
+import { getPolicy, resumeStopped, setPolicy } from './set-policy.ts';
+import { getSettings, setSettings } from './set-settings.ts';
+import { stopTarget } from './stop-target.ts';
 import { TurnAuthorities } from './turn-authorities.ts';
 
-/** All that the authorizer answers, on one screen: commands on grants, and questions of open turns. */
-export const composeAuthorizer = (ports: Ports): readonly Route[] => {
-  const turns = new TurnAuthorities(ports.fold);
+/**
+ * All that the authorizer answers, on one screen: commands on grants and on what a namespace is beside them, and questions of open
+ * turns.
+ *
+ * @param records Of acts; the caller keeps them when it has to know that they were written.
+ */
+export const composeAuthorizer = (given: Ports, records: ActRecords = new ActRecords(given.audit)): readonly Route[] => {
+  const ports: CommandPorts = { ...given, records };
+  const turns = new TurnAuthorities(ports.fold, undefined, new HostPolicies(ports.fold, ports.policyLanguages));
   return [
     route('grant.issue', { request: GrantIssue, reply: GrantReply, handle: issueGrant(ports) }),
     route('grant.derive', { request: GrantDerive, reply: GrantReply, handle: deriveGrant(ports) }),
     route('grant.revoke', { request: GrantRevoke, reply: GrantReply, handle: revokeGrant(ports) }),
     route('grant.get', { request: GrantGet, reply: GrantReply, handle: getGrant(ports) }),
     route('grant.list', { request: GrantList, reply: GrantListReply, handle: listGrants(ports) }),
+    route('policy.set', { request: PolicySetRequest, reply: PolicyReply, handle: setPolicy(ports, turns) }),
+    route('policy.get', { request: PolicyGet, reply: PolicyReply, handle: getPolicy(ports, turns) }),
+    route('policy.stop', { request: PolicyStop, reply: PolicyStopReply, handle: stopTarget(ports, turns) }),
+    route('policy.resume', { request: PolicyResume, reply: PolicyReply, handle: resumeStopped(ports, turns) }),
+    route('settings.set', { request: SettingsSetRequest, reply: SettingsReply, handle: setSettings(ports, turns) }),
+    route('settings.get', { request: SettingsGet, reply: SettingsReply, handle: getSettings(ports, turns) }),
+    route('agent.register', { request: AgentRegister, reply: AgentReply, handle: registerAgent(ports, turns) }),
+    route('agent.withdraw', { request: AgentWithdraw, reply: AgentReply, handle: withdrawAgent(ports, turns) }),
+    route('agent.get', { request: AgentGet, reply: AgentReply, handle: getAgent(ports, turns) }),
     route('authority.open', { request: AuthorityOpen, reply: AuthorityOpenReply, handle: openAuthority(ports, turns) }),
     route('authority.decide', { request: AuthorityDecide, reply: AuthorityDecideReply, handle: decideAuthority(ports, turns) }),
     route('authority.reach', { request: AuthorityReach, reply: AuthorityReachReply, handle: reachAuthority(ports, turns) }),

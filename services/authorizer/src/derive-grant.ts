@@ -3,18 +3,20 @@ import { type CapabilityGrant, type GrantDerive, type Result, err, ok } from '@s
 import { composeDerivedGrant, grant as grantDecider, invariant } from '@sharedos/kernel';
 import { type CommandRefusal, administer } from './administer.ts';
 import { grantStream, readGrantEvent, runGrantCommand } from './grant-command.ts';
-import type { Ports } from './ports.ts';
+import type { CommandPorts, Ports } from './ports.ts';
 
 /**
  * Passes on part of a grant that the caller holds. A revocation of the parent that races this is not lost: the chain is
- * validated again at every use.
+ * validated again at every use, and so is whether a bounded grant may be passed on, which the settings as this replica knows them
+ * say here.
  */
-export const deriveGrant = (ports: Ports) => (body: GrantDerive, delivery: Delivery) => {
+export const deriveGrant = (ports: CommandPorts) => (body: GrantDerive, delivery: Delivery) => {
   const { commandId, parentGrantId, grant: terms } = body;
-  return administer(ports, delivery, { commandId, grantId: terms.id, body }, async ({ principal, at }) => {
+  return administer(ports, delivery, { commandId, about: { grantId: terms.id }, body }, async ({ principal, at }) => {
     const parent = await readGrant(ports.store, delivery.namespaceId, parentGrantId);
     if (!parent.ok) return parent;
-    const grant = composeDerivedGrant(parent.value, terms, { requestedBy: principal, at });
+    const { sharedBudgets } = ports.fold.namespaces.settingsAt(delivery.namespaceId, Infinity).settings;
+    const grant = composeDerivedGrant(parent.value, terms, { requestedBy: principal, at, sharedBudgets });
     if (!grant.ok) return err(grant.error);
     return runGrantCommand(
       ports.store,

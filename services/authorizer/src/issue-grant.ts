@@ -3,12 +3,12 @@ import { type GrantIssue, err } from '@sharedos/contracts';
 import { composeRootGrant } from '@sharedos/kernel';
 import { administer } from './administer.ts';
 import { runGrantCommand } from './grant-command.ts';
-import type { Ports } from './ports.ts';
+import type { CommandPorts } from './ports.ts';
 
 /** Issues a root grant over the caller's own resources. An id is never used twice, not even after revocation. */
-export const issueGrant = (ports: Ports) => (body: GrantIssue, delivery: Delivery) => {
+export const issueGrant = (ports: CommandPorts) => (body: GrantIssue, delivery: Delivery) => {
   const { commandId, grant: terms } = body;
-  return administer(ports, delivery, { commandId, grantId: terms.id, body }, async ({ principal, at }) => {
+  return administer(ports, delivery, { commandId, about: { grantId: terms.id }, body }, async ({ principal, at }) => {
     const grant = composeRootGrant(terms, { issuer: principal, namespaceId: delivery.namespaceId, at });
     if (!grant.ok) return err(grant.error);
     return runGrantCommand(

@@ -1,6 +1,9 @@
+import type { Roots } from '@sharedos/bus';
 import type { AuditEvent, Instant, Result, Unavailable } from '@sharedos/contracts';
 import type { EventStore } from '@sharedos/event-store';
+import type { PolicyLanguage } from '@sharedos/kernel';
 import type { UsageStore } from '@sharedos/usage';
+import type { ActRecords } from './act-records.ts';
 import type { AuthorityFold } from './authority-fold.ts';
 import type { TurnTokens } from './turn-token.ts';
 
@@ -13,10 +16,19 @@ export interface Ports {
   /** Writes one audit record and waits until it is stored: whatever it allows has not happened yet. */
   readonly audit: (event: AuditEvent) => Promise<Result<void, Unavailable>>;
   readonly clock: () => Instant;
+  /** Who may manage a namespace without a grant, and whose grants let others; nobody when absent. */
+  readonly roots?: Roots;
+  /** In which policies may be written; the rules of this project alone when absent. */
+  readonly policyLanguages?: readonly PolicyLanguage[];
   readonly limits: {
     /** Longest wait for the log in one answer. */
     readonly deadlineMs: number;
     /** Added to a turn's time-out: how long it may still be asked about. */
     readonly turnGraceMs: number;
   };
+}
+
+/** What commands run on beside it. */
+export interface CommandPorts extends Ports {
+  readonly records: ActRecords;
 }

@@ -9,8 +9,17 @@ import {
   ok,
   positionOf,
 } from '@sharedos/contracts';
-import { type AuthorityFailure, CompiledAuthority, holdAuthority } from '@sharedos/kernel';
+import {
+  type AsyncWorld,
+  type AuthorityFailure,
+  CompiledAuthority,
+  type InstalledChecks,
+  type PolicyInForce,
+  type PolicyResolution,
+  holdAuthority,
+} from '@sharedos/kernel';
 import type { AuthorityFold } from './authority-fold.ts';
+import { HostPolicies } from './host-policies.ts';
 import type { TurnClaims } from './turn-token.ts';
 
 /** Authority as an open turn sees it: frozen at its revision and admission, or held as unavailable for its whole length. */
@@ -19,7 +28,14 @@ export interface TurnAuthority {
   readonly position: number;
   readonly admittedAt: Instant;
   readonly authority: Result<CompiledAuthority, AuthorityFailure>;
+  /** The namespace's policy at that revision. */
+  readonly policy: PolicyResolution<PolicyInForce>;
+  /** What its decisions ask of the present beside, by the namespace's settings at that revision. */
+  readonly checks: InstalledChecks;
 }
+
+const FROZEN: InstalledChecks = {};
+const LIVE: InstalledChecks = { liveRevocation: true };
 
 type OpenedTurn = Pick<TurnClaims, 'turnId' | 'contextHash' | 'revision' | 'admittedAt'>;
 
@@ -41,12 +57,14 @@ const HELD_LIMITS: HeldLimits = { turnsMax: 10_000, capabilitiesMax: 500_000 };
  * it from computing again at each call of a turn.
  */
 export class TurnAuthorities {
+  readonly policies: HostPolicies;
   readonly #fold: AuthorityFold;
   readonly #limits: HeldLimits;
   readonly #held = new Map<string, TurnAuthority>();
   #capabilities = 0;
 
-  constructor(fold: AuthorityFold, limits: HeldLimits = HELD_LIMITS) {
+  constructor(fold: AuthorityFold, limits: HeldLimits = HELD_LIMITS, policies: HostPolicies = new HostPolicies(fold)) {
+    this.policies = policies;
     this.#fold = fold;
     this.#limits = limits;
   }
@@ -60,11 +78,24 @@ export class TurnAuthorities {
 
   /** Authority at a position that this replica has folded. */
   frozen(revision: Revision, position: number, admittedAt: Instant, context: AccessContext): TurnAuthority {
-    const grants = this.#fold.index.heldAt(context.namespaceId, context.actor, context.authority, position, admittedAt);
-    const held = holdAuthority(context, grants);
+    const { namespaceId, actor, authority: issuer } = context;
+    const { liveRevocation, sharedBudgets, grantsPerHolderMax } = this.#fold.namespaces.settingsAt(namespaceId, position).settings;
+    const policy = this.policies.at(namespaceId, position);
+    const grants = this.#fold.index.heldAt(namespaceId, actor, issuer, position, admittedAt, grantsPerHolderMax);
+    const held = holdAuthority(context, grants, { grantLimit: grantsPerHolderMax, sharedBudgets, policy });
     // Ancestors are read at the turn's own position, so one read of them is as good as another.
     const authority = held.ok ? ok(new CompiledAuthority(held.value, { ancestorsPinned: true })) : held;
-    return { revision, position, admittedAt, authority };
+    return { revision, position, admittedAt, authority, policy, checks: liveRevocation ? LIVE : FROZEN };
+  }
+
+  /** The ancestors of grants as a turn opened at a position sees them; the world of a decision that spends nothing. */
+  ancestorsAt(position: number, admittedAt: Instant): AsyncWorld {
+    return {
+      ancestor: ({ namespaceId, grantId }) => {
+        const found = this.#fold.index.grantAt(namespaceId, grantId, position, admittedAt);
+        return found === undefined ? 'not_found' : { found };
+      },
+    };
   }
 
   remember(claims: OpenedTurn, authority: TurnAuthority): void {
@@ -90,6 +121,7 @@ export class TurnAuthorities {
     if (position === undefined) return err('the turn was opened on another log');
     const reached = await this.#fold.until(position, deadlineMs);
     if (!reached.ok) return err(reached.error.reason);
+    if (position < this.#fold.oldest) return err('the turn is older than what is remembered of the log');
     const admittedAt = instantOf(claims.admittedAt) ?? Infinity;
     const authority = this.frozen(claims.revision, position, admittedAt, { ...context, now: claims.admittedAt });
     this.remember(claims, authority);

@@ -114,12 +114,12 @@ export const PolicyReply = replyMessage('policy.reply/1', PolicyAt);
 export const PolicyStop = wireMessage('policy.stop/1', z.strictObject({ commandId: CommandId, target: StopTarget, reason: Because }));
 export type PolicyStop = z.infer<typeof PolicyStop.schema>;
 
-/** `revokedNow`: grants that this answer revoked. `remaining`: live ones it did not get to; send the same command again. */
+/** `revokedNow`: grants that this command revoked. Not `complete`: there were more; send the same command again for them. */
 export const StopDone = z.strictObject({
   policy: PolicyState,
   revision: Revision,
   revokedNow: z.int().min(0),
-  remaining: z.int().min(0),
+  complete: z.boolean(),
 });
 export type StopDone = z.infer<typeof StopDone>;
 export const PolicyStopReply = replyMessage('policy.stop.reply/1', StopDone);
