@@ -1,5 +1,8 @@
 import { CallToolResultSchema, InitializeResultSchema, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js';
-import { describe, expect, it } from 'vitest';
+import { startTelemetry } from '@sharedos/telemetry';
+import { startSpanReceiver } from '@sharedos/testing';
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
 import { ContractError } from '../errors.ts';
 import { START, toolNamed } from '../testing/turn-fixture.ts';
 import { publishToolDefinition } from '@sharedos/kernel';
@@ -269,6 +272,62 @@ describe('asking for a human over the bridge', () => {
     await call('files.read');
     expect(calls).toHaveLength(2);
     expect(latch.reason).toBeUndefined();
+  });
+});
+
+describe('whatever is sent', () => {
+  it('is answered or taken, and never thrown at anybody', async () => {
+    const { bridge } = aBridge();
+    const member = fc.oneof(fc.jsonValue(), fc.constantFrom('2.0', 'tools/call', 'tools/list', 'initialize', 'ping', 'files.read', {}));
+    const likely = fc.record({
+      jsonrpc: member,
+      id: member,
+      method: member,
+      params: fc.oneof(member, fc.record({ name: member, arguments: member })),
+    });
+    const text = fc.oneof(
+      fc.string(),
+      fc.json(),
+      likely.map((message) => JSON.stringify(message)),
+      fc.array(likely).map((batch) => JSON.stringify(batch)),
+    );
+    const kinds = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(text, async (said) => {
+        const { kind } = await bridge.handle(said);
+        kinds.add(kind);
+        expect(kind).not.toBe('aborted');
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(kinds).toContain('answered');
+  });
+
+  it('leaves a span with names and outcomes alone', async () => {
+    const receiver = await startSpanReceiver();
+    vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', receiver.url);
+    const telemetry = await startTelemetry({ service: 'test', instance: 'test-1', version: '1' });
+    const { request, call } = aBridge({ invoke: async (made) => refusal(made, 'denied', 'no_matching_grant') });
+    await call('files_read', { path: ['secret'] });
+    await request('secret/method');
+    await telemetry.shutdown();
+    const spans = await receiver.waitFor((all) => all.length === 2, 60_000);
+    vi.unstubAllEnvs();
+    await receiver.stop();
+    expect(spans.map(({ name, attributes }) => [name, attributes])).toEqual([
+      [
+        'mcp.handle',
+        {
+          'sharedos.execution.id': 'exec-1',
+          'sharedos.mcp.method': 'tools/call',
+          'sharedos.call.id': 'call-1',
+          'sharedos.tool.name': 'files.read',
+          'sharedos.outcome': 'denied',
+          'sharedos.reason_code': 'no_matching_grant',
+        },
+      ],
+      ['mcp.handle', { 'sharedos.execution.id': 'exec-1', 'sharedos.mcp.method': '_OTHER' }],
+    ]);
   });
 });
 
