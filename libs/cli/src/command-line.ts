@@ -60,14 +60,14 @@ export const speaker = (context: Context, as: string | undefined, fallback: stri
   return { name, principal, ...credentials };
 };
 
-/** Runs `use` on a connection as the chosen principal, and closes it whatever happens. */
-export const connected = async <T>(
-  invocation: Invocation,
-  use: (sharedos: SharedOS, name: string) => Promise<T>,
-  fallback: (context: Context) => string = (context) => context.defaultPrincipal,
-): Promise<T> => {
-  const context = await contextOf(invocation);
-  const { name, principal, user, password } = speaker(context, invocation.options.as, fallback(context));
+/** Connects as a principal that the context has credentials for. */
+export const connectAs = async (
+  { options }: Pick<Invocation, 'options'>,
+  context: Context,
+  as: string | undefined,
+  fallback?: string,
+): Promise<{ readonly sharedos: SharedOS; readonly name: string }> => {
+  const { name, principal, user, password } = speaker(context, as, fallback);
   const sharedos = await connectSharedOS({
     servers: context.natsUrl,
     user,
@@ -75,11 +75,22 @@ export const connected = async <T>(
     namespaceId: context.namespaceId,
     principal,
     connectTimeoutMs: 5_000,
-    ...(invocation.options.timeout === undefined ? {} : { requestTimeoutMs: invocation.options.timeout }),
+    ...(options.timeout === undefined ? {} : { requestTimeoutMs: options.timeout }),
   }).catch((error: unknown) => {
     if (error instanceof BusConnectError) throw new CommandFailure(EXIT.unavailable, 'not_connected', error.message);
     throw error;
   });
+  return { sharedos, name };
+};
+
+/** Runs `use` on a connection as the chosen principal, and closes it whatever happens. */
+export const connected = async <T>(
+  invocation: Invocation,
+  use: (sharedos: SharedOS, name: string) => Promise<T>,
+  fallback: (context: Context) => string = (context) => context.defaultPrincipal,
+): Promise<T> => {
+  const context = await contextOf(invocation);
+  const { sharedos, name } = await connectAs(invocation, context, invocation.options.as, fallback(context));
   try {
     return await use(sharedos, name);
   } finally {

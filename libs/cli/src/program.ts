@@ -1,9 +1,11 @@
 import { Command, CommanderError, Option } from 'commander';
 import type { Terminal } from './command-line.ts';
 import { auditCommand } from './commands/audit.ts';
+import { checkCommand } from './commands/check.ts';
 import { envCommand } from './commands/env.ts';
 import { grantCommand } from './commands/grant.ts';
 import { messageCommand } from './commands/message.ts';
+import { applyCommand, planCommand } from './commands/plan.ts';
 import { recordsCommand } from './commands/records.ts';
 import { turnCommand } from './commands/turn.ts';
 import { upCommand } from './commands/up.ts';
@@ -30,7 +32,18 @@ Exit codes: 0 done · 1 refused (also when a turn, or a call of its script, was 
 With --json standard output holds one JSON document, whatever happens; "audit tail --json" prints one a line. What went wrong is on
 standard error, and in the document {"error":{"code","message"}} when there is no other.`,
     );
-  for (const command of [upCommand, turnCommand, grantCommand, messageCommand, recordsCommand, auditCommand, envCommand]) {
+  for (const command of [
+    upCommand,
+    turnCommand,
+    grantCommand,
+    planCommand,
+    applyCommand,
+    checkCommand,
+    messageCommand,
+    recordsCommand,
+    auditCommand,
+    envCommand,
+  ]) {
     program.addCommand(withCommonOptions(command(terminal)));
   }
   return prepared(program, terminal);

@@ -1,15 +1,17 @@
-import { type Address, type CapabilityGrant, GrantTerms, hashOf, instantOf } from '@sharedos/contracts';
+import { type Address, type CapabilityGrant, GrantTerms, hashOf } from '@sharedos/contracts';
 import { Command, Option } from 'commander';
 import { randomUUID } from 'node:crypto';
 import { type Again, type Invocation, type Terminal, connected, invocationOf, readJson, valueOf } from '../command-line.ts';
 import { parseWhen } from '../duration.ts';
 import { usageFailure } from '../exit-code.ts';
 import { actionHint } from '../known-tools.ts';
+import { described, stateOf } from '../grant-words.ts';
 import { naturalNumber, positiveInteger } from '../numbers.ts';
-import { parsePrincipal, principalName } from '../principal-name.ts';
-import { parseResource, resourceName } from '../resource-name.ts';
+import { parsePrincipal } from '../principal-name.ts';
+import { parseResource } from '../resource-name.ts';
 import { shellWord } from '../shell-word.ts';
-import { printable, table } from '../table.ts';
+import { printable } from '../table.ts';
+import { exportCommand, listCommand, showCommand } from './grant-reading.ts';
 
 interface TermOptions {
   readonly to?: string;
@@ -96,37 +98,9 @@ it was the first time, unless the parent was revoked meanwhile. Without --id the
       invocation.show({ grant, revision, commandId }, `revoked ${printable(grant.id)} at ${grant.revokedAt ?? revision}\n`);
     });
 
-  command
-    .command('list')
-    .description('Grants that you issued, or with --held those that you hold.')
-    .option('--held', 'those whose subject you are')
-    .addOption(new Option('--limit <count>', 'at most so many').argParser(positiveInteger))
-    .option('--after <id>', 'continue after this grant')
-    .addHelpText('after', '\nExamples:\n  $ sharedos grant list\n  $ sharedos grant list --held --as agent:scout --json')
-    .action(async (options: { readonly held?: boolean; readonly limit?: number; readonly after?: string }, self: Command) => {
-      const invocation = invocationOf(terminal, self);
-      const { limit, after } = options;
-      const query = {
-        role: options.held === true ? ('subject' as const) : ('issuer' as const),
-        ...(limit === undefined ? {} : { limit }),
-        ...(after === undefined ? {} : { after }),
-      };
-      const found = await connected(invocation, async ({ grants }) => valueOf(await grants.list(query)));
-      const now = Date.now();
-      const rows = found.grants.map((grant) => [
-        grant.id,
-        principalName(grant.issuer),
-        principalName(grant.subject),
-        capabilities(grant),
-        bounds(grant),
-        stateOf(grant, now),
-      ]);
-      const more = found.next === undefined ? '' : `more: --after ${found.next}\n`;
-      invocation.show(
-        found,
-        rows.length === 0 ? 'no grants\n' : `${table(['GRANT', 'FROM', 'TO', 'MAY', 'BOUNDS', 'STATE'], rows)}${more}`,
-      );
-    });
+  listCommand(command, terminal);
+  showCommand(command, terminal);
+  exportCommand(command, terminal);
   return command;
 };
 
@@ -135,13 +109,6 @@ const sameCommand = (commandId: string): Again => ({
   text: `Repeat the same command with --command-id ${shellWord(commandId)}: it counts once`,
   details: { commandId },
 });
-
-/** As far as the grant itself tells: one that was derived also ends with those it came from. */
-const stateOf = ({ revokedAt, constraints: { expiresAt, notBefore } }: CapabilityGrant, now: number): string => {
-  if (revokedAt !== undefined) return 'revoked';
-  if (expiresAt !== undefined && (instantOf(expiresAt) ?? 0) <= now) return 'expired';
-  return notBefore !== undefined && (instantOf(notBefore) ?? 0) > now ? 'not yet' : 'live';
-};
 
 const warnOfExpiry = ({ terminal }: Invocation, grant: CapabilityGrant): void => {
   if (stateOf(grant, Date.now()) === 'expired')
@@ -199,22 +166,3 @@ const termsOf = async (
   };
   return (from, verb) => ({ id: options.id ?? `grant-${hashOf([verb, from, commandId]).slice(0, 12)}`, ...stated });
 };
-
-const capabilities = (grant: CapabilityGrant): string =>
-  grant.capabilities
-    .map(({ resource, actions, scope }) => `${actions.join(',')} ${resourceName(resource)}${scope === 'descendants' ? '/**' : ''}`)
-    .join('; ');
-
-const bounds = ({ constraints }: CapabilityGrant): string =>
-  [
-    ...(constraints.purposes === undefined ? [] : [`for ${constraints.purposes.map((purpose) => JSON.stringify(purpose)).join(' or ')}`]),
-    ...(constraints.notBefore === undefined ? [] : [`from ${constraints.notBefore}`]),
-    ...(constraints.expiresAt === undefined ? [] : [`until ${constraints.expiresAt}`]),
-    ...(constraints.maxUses === undefined ? [] : [`${constraints.maxUses} uses`]),
-    ...(constraints.delegationDepth === undefined ? [] : [`passed on ≤ ${constraints.delegationDepth}`]),
-  ].join(', ') || 'none';
-
-const described = (grant: CapabilityGrant): string =>
-  printable(
-    `${grant.id}: ${principalName(grant.issuer)} lets ${principalName(grant.subject)} ${capabilities(grant)} (bounds: ${bounds(grant)})`,
-  );
