@@ -81,7 +81,9 @@ describe('the secrets of a deployment', () => {
   it('are different, long, and for their owner alone', async () => {
     expect((await stat(join(folder, '.env'))).mode & 0o777).toBe(0o600);
     expect(new Set(Object.values(env)).size).toBe(Object.keys(env).length);
-    for (const secret of Object.values(env)) expect(secret).toMatch(/^[a-z][0-9a-f]{64}$/);
+    const { SHAREDOS_SEAL_KEYS, ...words } = env;
+    for (const secret of Object.values(words)) expect(secret).toMatch(/^[a-z][0-9a-f]{64}$/);
+    expect(SHAREDOS_SEAL_KEYS).toMatch(/^made-[0-9-]{10}:[A-Za-z0-9_-]{64}$/);
   });
   it('are never replaced', async () => {
     const before = await readFile(join(folder, '.env'), 'utf8');
@@ -91,7 +93,7 @@ describe('the secrets of a deployment', () => {
   it('are none of them written in docker-compose.yml', () => {
     for (const [, value] of containers
       .flatMap(([, { environment = {} }]) => Object.entries(environment))
-      .filter(([name]) => /PASSWORD|SECRET|AUTH/.test(name))) {
+      .filter(([name]) => /PASSWORD|SECRET|AUTH|KEYS/.test(name))) {
       expect(value).toMatch(/^\$\{\w+:\?[^}]+\}$/);
     }
   });

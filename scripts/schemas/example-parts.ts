@@ -12,6 +12,12 @@ export const notes = { namespace: 'files', path: ['notes'], owner: alice };
 export const plan = { namespace: 'files', path: ['notes', 'plan.md'], owner: alice };
 export const error = { code: 'grant_not_found', message: 'no such grant', retryable: false };
 
+/** Signed by nobody: only the shape is shown. */
+export const sealed = {
+  head: { version: '1', namespaceId: 'demo', count: 3, sequence: 17, chain: hash, at, keyId: 'key-1' },
+  signature: 'A'.repeat(86),
+};
+
 export const message = {
   version: '1',
   id: 'message-1',

@@ -40,6 +40,7 @@ const LOOKERS: Readonly<Record<StreamName, ServiceName>> = {
   LEDGER: 'tool-executor',
   MESSAGES: 'messaging-router',
   AUDIT: 'audit-projector',
+  SEALS: 'audit-projector',
   LOG: 'authorizer',
 };
 export const STREAMS = Object.keys(LOOKERS) as StreamName[];

@@ -15,7 +15,7 @@ const bytesMax = { TURNS: 1_000_000, TURN_EVENTS: 1_000_000, LEDGER: 1_000_000, 
 const settings = streamSettings({ bytesMax });
 const provisioned = (options: StreamOptions = {}) =>
   provision({ servers: server.url, user: 'service', pass: 'secret' }, { bytesMax, ...options });
-const NAMES = ['AUDIT', 'LEDGER', 'LOG', 'MESSAGES', 'TURNS', 'TURN_EVENTS'];
+const NAMES = ['AUDIT', 'LEDGER', 'LOG', 'MESSAGES', 'SEALS', 'TURNS', 'TURN_EVENTS'];
 
 describe('provisioning', () => {
   it('makes every stream and consumer, and a second time changes nothing', async () => {

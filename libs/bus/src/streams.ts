@@ -88,6 +88,11 @@ export const streamSettings = (options: StreamOptions = {}): Readonly<Record<Str
       max_bytes: 2048 * MIB,
       republish: { src: `${SUBJECT_ROOT}.*.audit.>`, dest: `${SUBJECT_ROOT}.{{wildcard(1)}}.feed.audit.>` },
     }),
+    SEALS: stream('SEALS', {
+      deny_delete: true,
+      deny_purge: true,
+      republish: { src: `${SUBJECT_ROOT}.*.seal.>`, dest: `${SUBJECT_ROOT}.{{wildcard(1)}}.feed.seal.>` },
+    }),
     LOG: stream('LOG', { deny_delete: true, deny_purge: true }),
   };
 };

@@ -34,6 +34,7 @@ export * from './wire/message.ts';
 export * from './wire/policy.ts';
 export * from './wire/records.ts';
 export * from './wire/runtime.ts';
+export * from './wire/seal.ts';
 export * from './wire/revision.ts';
 export * from './wire/settings.ts';
 export * from './wire/tool-settings.ts';

@@ -29,6 +29,7 @@ import { Revision } from './wire/revision.ts';
 import * as settingsWire from './wire/settings.ts';
 import { ToolSettingsEvent } from './wire/tool-settings.ts';
 import * as runtimeWire from './wire/runtime.ts';
+import * as sealWire from './wire/seal.ts';
 import * as turnWire from './wire/turn.ts';
 import type { WireMessage } from './wire/wire.ts';
 
@@ -144,6 +145,10 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   inbox: bodies([messageWire.InboxMessage]),
   audit: bodies([recordsWire.AuditRecordMessage]),
   'feed.audit': bodies([recordsWire.AuditRecordMessage]),
+  seal: bodies([sealWire.SealedHeadMessage]),
+  'feed.seal': bodies([sealWire.SealedHeadMessage]),
+  'records.replay': bodies([recordsWire.RecordsReplay], recordsWire.RecordsReplayReply),
+  'records.summary': bodies([recordsWire.RecordsSummary], recordsWire.RecordsSummaryReply),
   'records.query': bodies([recordsWire.RecordsQuery], recordsWire.RecordsQueryReply),
   ledger: bodies([ledgerWire.LedgerRecordMessage, ledgerWire.UseClaimMessage, ledgerWire.UseReleasedMessage]),
   log: bodies([logWire.LogRecordMessage]),

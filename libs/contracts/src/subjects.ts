@@ -8,7 +8,7 @@ export type ServiceName = 'authorizer' | 'tool-executor' | 'messaging-router' | 
 export const SERVICE_NAMES: readonly ServiceName[] = ['authorizer', 'tool-executor', 'messaging-router', 'audit-projector'];
 
 /** Streams of the system; each holds the subjects of the rows below that name it. */
-export type StreamName = 'TURNS' | 'TURN_EVENTS' | 'LEDGER' | 'MESSAGES' | 'AUDIT' | 'LOG';
+export type StreamName = 'TURNS' | 'TURN_EVENTS' | 'LEDGER' | 'MESSAGES' | 'AUDIT' | 'SEALS' | 'LOG';
 
 /**
  * Who may say what on the wire: the table of design §4. Permissions of the broker, exports between its accounts, and the
@@ -78,7 +78,11 @@ export const SUBJECTS = {
     stream: 'AUDIT',
   },
   'feed.audit': { use: 'feed' },
+  seal: { use: 'internal-stream', from: ['audit-projector'], readBy: ['audit-projector'], stream: 'SEALS' },
+  'feed.seal': { use: 'feed' },
   'records.query': { use: 'principal-request', servedBy: 'audit-projector' },
+  'records.replay': { use: 'principal-request', servedBy: 'audit-projector' },
+  'records.summary': { use: 'principal-request', servedBy: 'audit-projector' },
   ledger: {
     use: 'internal-stream',
     from: ['tool-executor', 'messaging-router'],

@@ -13,13 +13,16 @@ import {
   serviceInboxPrefix,
 } from '@sharedos/bus';
 import { type Address, type ServiceName, inboxPrefix } from '@sharedos/contracts';
+import type { EventStoreServer } from './event-store-server.ts';
 import { findServers } from './find-servers.ts';
 import { onFreePort } from './free-port.ts';
 import { startNats } from './nats-server.ts';
 import { privateFolder } from './private-folder.ts';
 import { startRedis } from './redis-server.ts';
+import { type SealKey, sealKeyIn } from './seal-key.ts';
 import type { ServerHandle } from './server-process.ts';
 import { type ServiceProcess, startServiceProcess } from './service-process.ts';
+import { type LogPlace, startStackLog } from './stack-log.ts';
 
 export interface LocalStackOptions {
   /** Who may connect from outside. */
@@ -31,6 +34,8 @@ export interface LocalStackOptions {
   readonly dataDir?: string;
   /** The folder that the `files` tools work in; `<dataDir>/files` when absent. */
   readonly filesRoot?: string;
+  /** What the log of authority runs on; what `SHAREDOS_EVENT_STORE` of this process says when absent, and JetStream without that. */
+  readonly eventStore?: LogPlace;
   /** Called with one line for each step that takes a while. */
   readonly onProgress?: (line: string) => void;
 }
@@ -58,6 +63,8 @@ export interface LocalStack {
   readonly redisUrl: string;
   readonly dataDir: string;
   readonly filesRoot: string;
+  /** Whom the heads of the audit proof are to be believed of. */
+  readonly sealKeys: readonly Pick<SealKey, 'keyId' | 'publicKey'>[];
   readonly credentials: {
     service(name: ServiceName): StackCredentials;
     /** @throws RangeError for a principal that the stack was not started with. */
@@ -68,6 +75,8 @@ export interface LocalStack {
   readonly nats: ServerHandle;
   /** Restarts with the same port and empty. */
   readonly redis: ServerHandle;
+  /** The EventStoreDB of the log, when it runs on one. */
+  readonly eventStore?: EventStoreServer;
   startService(name: ServiceName, options?: StartServiceOptions): Promise<ServiceProcess>;
   /** Services still running, in the order they were started. */
   services(): readonly ServiceProcess[];
@@ -112,6 +121,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     );
     const redisPassword = secret();
     const tokenSecret = secret();
+    const sealKey = await sealKeyIn(dataDir);
 
     progress('starting nats-server …');
     const [nats, natsPort] = await onFreePort((port) =>
@@ -121,6 +131,9 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     progress('starting redis-server …');
     const [redis, redisPort] = await onFreePort((port) => startRedis(programs.redis, dataDir, port, redisPassword));
     closers.push(redis.stop);
+
+    const stackLog = await startStackLog(options.eventStore, dataDir, options.dataDir !== undefined, progress);
+    if (stackLog !== undefined) closers.push(stackLog.server.end);
 
     const natsUrl = `nats://127.0.0.1:${natsPort}`;
     const redisUrl = `redis://:${redisPassword}@127.0.0.1:${redisPort}`;
@@ -142,6 +155,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
       redisUrl,
       dataDir,
       filesRoot,
+      sealKeys: [{ keyId: sealKey.keyId, publicKey: sealKey.publicKey }],
       credentials: {
         service: (name) => ({ user: name, password: passwordOf(name), inboxPrefix: serviceInboxPrefix(name) }),
         principal: (namespaceId, principal) => {
@@ -154,6 +168,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
       },
       nats,
       redis,
+      ...(stackLog === undefined ? {} : { eventStore: stackLog.server }),
       startService: async (name, { instance, env, onLine } = {}) => {
         if (stopped !== undefined) throw new Error('the stack has been stopped');
         const count = (counts.get(name) ?? 0) + 1;
@@ -170,7 +185,8 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
             SHAREDOS_NATS_PASSWORD: passwordOf(name),
             SHAREDOS_INSTANCE: instance ?? String(count),
             ...(options.turnLeaseMs === undefined ? {} : { SHAREDOS_TURN_LEASE_MS: String(options.turnLeaseMs) }),
-            ...serviceSettings(name, { redisUrl, tokenSecret, filesRoot, roots: options.roots ?? {} }),
+            ...serviceSettings(name, { redisUrl, tokenSecret, sealKey, filesRoot, roots: options.roots ?? {} }),
+            ...(name === 'authorizer' ? stackLog?.settings : {}),
             ...env,
           },
           ...(onLine === undefined ? {} : { onLine }),
@@ -195,15 +211,25 @@ const serviceSettings = (
   {
     redisUrl,
     tokenSecret,
+    sealKey,
     filesRoot,
     roots,
-  }: { readonly redisUrl: string; readonly tokenSecret: string; readonly filesRoot: string; readonly roots: LocalStackOptions['roots'] },
+  }: {
+    readonly redisUrl: string;
+    readonly tokenSecret: string;
+    readonly sealKey: SealKey;
+    readonly filesRoot: string;
+    readonly roots: LocalStackOptions['roots'];
+  },
 ): Readonly<Record<string, string>> => {
   switch (name) {
     case 'authorizer':
       return { SHAREDOS_REDIS_URL: redisUrl, SHAREDOS_TOKEN_SECRET: tokenSecret, SHAREDOS_ROOTS: JSON.stringify(roots) };
     case 'audit-projector':
-      return { SHAREDOS_ROOTS: JSON.stringify(roots) };
+      return {
+        SHAREDOS_ROOTS: JSON.stringify(roots),
+        SHAREDOS_SEAL_KEYS: `${sealKey.keyId}:${sealKey.privateKey}`,
+      };
     case 'tool-executor':
       return { SHAREDOS_FILES_ROOT: filesRoot, SHAREDOS_TOOL_NAMESPACES: 'files' };
     case 'messaging-router':

@@ -1,5 +1,16 @@
 import { askingSettings, rootsSetting } from '@sharedos/bus';
 import { z } from 'zod';
+import { parseSealKeys } from './seal-keys.ts';
+
+const sealKeysSetting = z.string().transform((text, context) => {
+  const keys = parseSealKeys(text);
+  if (keys !== undefined) return keys;
+  context.addIssue({
+    code: 'custom',
+    message: 'must be of the form "key-1:MC4CAQ…,older-key:MCowBQ…"; make one with "sharedos audit keygen"',
+  });
+  return z.NEVER;
+});
 
 /** Settings of the audit projector beside those of every service. */
 export const projectorSettings = {
@@ -11,5 +22,19 @@ export const projectorSettings = {
     .min(1)
     .max(10_000_000)
     .default(500_000)
-    .meta({ description: 'Audit records held in memory for queries, the newest' }),
+    .meta({ description: 'Audit records kept for queries, the newest; older ones stay in the stream' }),
+  SHAREDOS_RECORDS_DB: z
+    .string()
+    .default(':memory:')
+    .meta({ description: 'File of the read model, one for each replica; it is folded again where there is none' }),
+  SHAREDOS_SEAL_KEYS: sealKeysSetting.meta({
+    description: 'Ed25519 keys of the audit proof, `id:key,…`; the first private one signs, and all replicas have the same',
+  }),
+  SHAREDOS_SEAL_INTERVAL_MS: z.coerce
+    .number()
+    .int()
+    .min(100)
+    .max(3_600_000)
+    .default(5_000)
+    .meta({ description: 'Longest that a record waits for a signed head' }),
 };

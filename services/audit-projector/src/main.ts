@@ -1,28 +1,49 @@
 import { randomUUID } from 'node:crypto';
-import { AuthorityClient, forwardQueue, runService, serveRoutes, storeAudit, streamHead } from '@sharedos/bus';
+import { AuthorityClient, forwardQueue, runService, serveRoutes, storeAudit, streamHead, streamInfo } from '@sharedos/bus';
 import { composeAuditProjector } from './compose.ts';
 import { projectorSettings } from './config.ts';
 import { followRecords } from './follow-records.ts';
-import { AuditReadModel } from './read-model.ts';
+import { RecordStore } from './record-store.ts';
+import { SealKeys } from './seal-keys.ts';
+import { Sealer } from './seal-records.ts';
 
 const REQUESTS_AT_ONCE = 64;
 const FORWARDED_AT_ONCE = 64;
 const HEAD_MS = 3_000;
 
 await runService('audit-projector', projectorSettings, async (settings, { bus, instance, clock, log, onDefect }) => {
-  const records = new AuditReadModel(settings.SHAREDOS_RECORDS_MAX);
-  const following = followRecords(bus, records, onDefect);
+  const onParked = (what: string): void => log('parked', { what });
+  const keys = new SealKeys(settings.SHAREDOS_SEAL_KEYS);
+  const stream = await streamInfo(bus, 'AUDIT', { timeoutMs: HEAD_MS });
+  if (!stream.ok) throw new Error(`the stream of records does not answer: ${stream.error.reason}`);
+  const records = new RecordStore(settings.SHAREDOS_RECORDS_DB, {
+    streamId: stream.value.created,
+    recordsMax: settings.SHAREDOS_RECORDS_MAX,
+  });
+  const following = followRecords(bus, records, { onParked, onDefect });
+  const sealer = new Sealer({
+    bus,
+    records,
+    keys,
+    clock,
+    intervalMs: settings.SHAREDOS_SEAL_INTERVAL_MS,
+    deadlineMs: settings.SHAREDOS_DEADLINE_MS,
+    log,
+    onDefect,
+  });
   const behind = (): string | undefined => (following.alive ? undefined : 'the stream of records is silent');
   const service = composeAuditProjector({
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
     records,
+    keys,
+    folded: following.folded,
     head: () => streamHead(bus, 'AUDIT', { timeoutMs: HEAD_MS }),
     behind,
     roots: settings.SHAREDOS_ROOTS,
     audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
     clock,
     ids: randomUUID,
-    onParked: (what) => log('parked', { what }),
+    onParked,
   });
   const served = await serveRoutes(bus, {
     service: 'audit-projector',
@@ -41,11 +62,13 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
     onTrouble: (reason) => log('queue trouble', { reason }),
   });
   return {
-    trouble: () => behind() ?? (queue.alive ? undefined : 'the ledger does not answer'),
+    trouble: () => behind() ?? sealer.trouble ?? (queue.alive ? undefined : 'the ledger does not answer'),
     stop: async (graceMs) => {
       await queue.stop({ graceMs });
       await served.stop({ graceMs: 1_000 });
       await following.stop();
+      await sealer.stop();
+      records.close();
     },
   };
 });

@@ -1,11 +1,15 @@
 import type { AuthorityClient } from '@sharedos/bus';
 import type { Address, AuditEvent, Instant, Result, Unavailable } from '@sharedos/contracts';
-import type { AuditReadModel } from './read-model.ts';
+import type { RecordStore } from './record-store.ts';
+import type { SealKeys } from './seal-keys.ts';
 
 /** What the audit-projector runs on. */
 export interface Ports {
   readonly authority: Pick<AuthorityClient, 'open' | 'decide'>;
-  readonly records: AuditReadModel;
+  readonly records: RecordStore;
+  readonly keys: SealKeys;
+  /** Waits until more has been folded. @returns Whether it was, by the deadline. */
+  readonly folded: (timeoutMs: number) => Promise<boolean>;
   /** The sequence of the last record there is, within a deadline of its own. */
   readonly head: () => Promise<Result<number, Unavailable>>;
   /** Why the read model may be behind, or `undefined` when it follows the stream. */

@@ -4,6 +4,7 @@ import {
   type AuditEvent,
   type AuthorityQuestion,
   type RecordsQuery,
+  type RecordsReplay,
   type Result,
   type Unavailable,
   err,
@@ -16,29 +17,16 @@ import { countingIds, manualClock } from '@sharedos/testing';
 import { describe, expect, it } from 'vitest';
 import type { Ports } from './ports.ts';
 import { queryRecords } from './query-records.ts';
-import { AuditReadModel } from './read-model.ts';
+import { NOON, alice, fold, recordOf, recordStore, sealKeys } from './record.fixture.ts';
+import { replayRecords } from './replay-records.ts';
 
-const NOON = '2026-01-01T12:00:00.000Z';
-const alice = { kind: 'human', userId: 'alice' } as const;
 const carol = { kind: 'human', userId: 'carol' } as const;
 const auditor = { kind: 'human', userId: 'auditor' } as const;
 const REVISION = revisionOf('log', 3);
-const record = (id: string, namespaceId = 'w1'): AuditEvent => ({
-  version: '1',
-  id,
-  type: 'turn.ended',
-  outcome: 'succeeded',
-  at: NOON,
-  traceId: 'trace-1',
-  namespaceId,
-  actor: alice,
-  authority: alice,
-  owner: alice,
-  purpose: 'p1',
-});
+const record = (id: string, namespaceId = 'w1') => recordOf(id, { namespaceId, type: 'turn.ended' });
 
 const projector = () => {
-  const records = new AuditReadModel(100);
+  const records = recordStore();
   const written: AuditEvent[] = [];
   const asked: { actor: Address; authority: Address; purpose: string; question: AuthorityQuestion }[] = [];
   const world = {
@@ -49,10 +37,16 @@ const projector = () => {
     says: 'allowed' as 'allowed' | 'denied' | 'nothing',
     head: (): Promise<Result<number, Unavailable>> => Promise.resolve(ok(records.position)),
     behind: undefined as string | undefined,
+    folded: async (_timeoutMs: number): Promise<boolean> => false,
+    clock: manualClock(NOON),
     auditWorks: true,
     query: (body: RecordsQuery = {}, principal: Address = auditor, namespaceId = 'w1') => {
       const delivery: Delivery = { verb: 'records.query', namespaceId, principal, rest: [], signal: new AbortController().signal };
       return queryRecords(ports)(body, delivery);
+    },
+    replay: (body: RecordsReplay, principal: Address = auditor, namespaceId = 'w1') => {
+      const delivery: Delivery = { verb: 'records.replay', namespaceId, principal, rest: [], signal: new AbortController().signal };
+      return replayRecords(ports)(body, delivery);
     },
   };
   const ports: Ports = {
@@ -81,6 +75,8 @@ const projector = () => {
       },
     },
     records,
+    keys: sealKeys(),
+    folded: (timeoutMs) => world.folded(timeoutMs),
     head: () => world.head(),
     behind: () => world.behind,
     roots: { w1: [alice, carol] },
@@ -89,7 +85,7 @@ const projector = () => {
       written.push(event);
       return ok(undefined);
     },
-    clock: manualClock(NOON).now,
+    clock: () => world.clock.now(),
     ids: countingIds('id'),
     onParked: () => undefined,
   };
@@ -99,7 +95,7 @@ const projector = () => {
 describe('a query of audit records', () => {
   it('is answered if a root of the namespace granted it, and its decision is on record', async () => {
     const world = projector();
-    world.records.apply(4, record('a'));
+    world.records.append([{ sequence: 4, event: record('a') }], 4);
     expect(await world.query()).toMatchObject({ ok: true, value: { records: [{ sequence: 4, event: { id: 'a' } }], upTo: 4 } });
     expect(world.asked).toEqual([
       {
@@ -138,7 +134,7 @@ describe('a query of audit records', () => {
 
   it('is refused by the code of its decision, and shows nothing', async () => {
     const world = projector();
-    world.records.apply(1, record('a'));
+    fold(world.records, record('a'));
     world.says = 'denied';
     expect(await world.query()).toMatchObject({ ok: false, error: { code: 'no_matching_grant', retryable: false } });
     expect(world.written).toMatchObject([{ outcome: 'denied', reason: 'no_matching_grant' }]);
@@ -155,9 +151,9 @@ describe('a query of audit records', () => {
 
   it('waits for what was recorded before it, its own decision included', async () => {
     const world = projector();
-    world.records.apply(1, record('a'));
+    fold(world.records, record('a'));
     world.head = () => {
-      queueMicrotask(() => world.records.apply(2, record('b')));
+      world.folded = async () => (fold(world.records, record('b')), true);
       return Promise.resolve(ok(2));
     };
     expect(await world.query()).toMatchObject({ ok: true, value: { records: [{ event: { id: 'a' } }, { event: { id: 'b' } }], upTo: 2 } });
@@ -174,14 +170,14 @@ describe('a query of audit records', () => {
 
   it('never shows the records of another namespace', async () => {
     const world = projector();
-    world.records.apply(1, record('theirs', 'w2'));
+    fold(world.records, record('theirs', 'w2'));
     expect(await world.query({ traceId: 'trace-1' })).toMatchObject({ ok: true, value: { records: [], upTo: 1 } });
   });
 
   it('ends a page early when it would not fit one message, and says where the next begins', async () => {
     const world = projector();
     const metadata = { grantIds: ['x'.repeat(600_000)] };
-    for (let sequence = 1; sequence <= 20; sequence += 1) world.records.apply(sequence, { ...record(`r-${sequence}`), metadata });
+    for (let number = 1; number <= 20; number += 1) fold(world.records, { ...record(`r-${number}`), metadata });
     const seen: string[] = [];
     for (let after: number | undefined = 0; after !== undefined;) {
       const reply = await world.query({ after });
@@ -191,5 +187,78 @@ describe('a query of audit records', () => {
       after = reply.value.next;
     }
     expect(seen).toEqual(Array.from({ length: 20 }, (_, index) => `r-${index + 1}`));
+  });
+});
+
+describe('a replay of audit records', () => {
+  const page = async (world: ReturnType<typeof projector>, body: RecordsReplay, principal: Address = auditor) => {
+    const reply = await world.replay(body, principal);
+    if (!reply.ok) throw new Error(reply.error.code);
+    return reply.value;
+  };
+
+  it('hands out every record after a place with its link, and says where to go on', async () => {
+    const world = projector();
+    fold(world.records, record('a'), record('theirs', 'w2'), record('b'), record('c'));
+    const first = await page(world, { after: 0, limit: 2 });
+    expect(first.records.map(({ event, count }) => [event.id, count])).toEqual([
+      ['a', 1],
+      ['b', 2],
+    ]);
+    expect(first.after).toBe(3);
+    const second = await page(world, { after: first.after, session: first.session });
+    expect(second.records.map(({ chain }) => chain)).toEqual([world.records.tips()[0]?.chain]);
+  });
+
+  it('has the signed heads of what it hands out', async () => {
+    const world = projector();
+    fold(world.records, record('a'), record('b'));
+    const sealed = sealKeys().seal({ version: '1', namespaceId: 'w1', count: 1, sequence: 1, chain: 'ab'.repeat(32), at: NOON });
+    world.records.keepHead(sealed, 1);
+    expect((await page(world, { after: 0, limit: 1 })).heads).toEqual([sealed]);
+    expect((await page(world, { after: 1 })).heads).toEqual([]);
+  });
+
+  it('waits for something new, and answers with nothing when its time is over', async () => {
+    const world = projector();
+    let waits = 0;
+    world.folded = async () => {
+      waits += 1;
+      if (waits === 2) fold(world.records, record('new'));
+      return true;
+    };
+    expect((await page(world, { after: 0, waitMs: 20_000 })).records).toHaveLength(1);
+    expect(waits).toBe(2);
+    expect(await page(world, { after: 7 })).toMatchObject({ records: [], after: 7 });
+  });
+
+  it('is decided once a session and not for each page, for its own records would wake it', async () => {
+    const world = projector();
+    const { session } = await page(world, { after: 0 });
+    await page(world, { after: 0, session });
+    expect(world.asked).toHaveLength(1);
+    world.clock.advance(30_000);
+    const again = await page(world, { after: 0, session });
+    expect(world.asked).toHaveLength(2);
+    expect(again.session).not.toBe(session);
+  });
+
+  it('takes no session of another reader, of another authority, or made up', async () => {
+    const world = projector();
+    const { session } = await page(world, { after: 0 });
+    world.says = 'denied';
+    expect(await world.replay({ after: 0, session }, carol)).toMatchObject({ ok: false, error: { code: 'no_matching_grant' } });
+    expect(await world.replay({ after: 0, session, authority: carol })).toMatchObject({ ok: false, error: { code: 'no_matching_grant' } });
+    expect(await world.replay({ after: 0, session: 'eyJ1bnRpbCI6MX0.AAAA' })).toMatchObject({
+      ok: false,
+      error: { code: 'no_matching_grant' },
+    });
+    expect(await world.replay({ after: 0, session })).toMatchObject({ ok: true });
+  });
+
+  it('is unavailable while the stream is silent', async () => {
+    const world = projector();
+    world.behind = 'the stream of records is silent';
+    expect(await world.replay({ after: 0 })).toMatchObject({ ok: false, error: { code: 'records_unavailable', retryable: true } });
   });
 });
