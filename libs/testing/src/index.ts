@@ -1,4 +1,5 @@
 export * from './clock.ts';
+export * from './event-store-server.ts';
 export * from './find-servers.ts';
 export { freePort } from './free-port.ts';
 export * from './local-stack.ts';

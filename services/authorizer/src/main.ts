@@ -1,17 +1,17 @@
 import { runService, serveRoutes, storeAudit } from '@sharedos/bus';
-import { jetStreamEventStore } from '@sharedos/event-store';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { redisUsageStore } from '@sharedos/usage';
 import { AuthorityFold } from './authority-fold.ts';
 import { composeAuthorizer } from './compose.ts';
 import { authorizerSettings } from './config.ts';
+import { openLog } from './open-log.ts';
 import { TurnTokens } from './turn-token.ts';
 
 const REQUESTS_AT_ONCE = 512;
 
 await runService('authorizer', authorizerSettings, async (settings, { bus, instance, clock, log, onDefect }) => {
   const deadlineMs = settings.SHAREDOS_DEADLINE_MS;
-  const store = await jetStreamEventStore({ bus, onDefect });
+  const store = await openLog(settings, bus, onDefect);
   if (!store.ok) throw new Error(`the log cannot be reached: ${store.error.reason}`);
   const fold = new AuthorityFold((what) => log('log trouble', { what }));
   fold.follow(store.value);
