@@ -1,5 +1,7 @@
 import { BusConnectError, connectBus } from '@sharedos/bus';
 import { type Address, addressPath, encodeName, inboxPrefix } from '@sharedos/contracts';
+import { type AgentOptions, type Decide, type RunningAgent, runAgent } from './agent.ts';
+import { type AuditItem, type AuditOptions, type ReplayOptions, replayAudit, replayPages } from './audit-replay.ts';
 import { type AuditTail, type AuditTailOptions, tailAudit } from './audit-tail.ts';
 import type { ClientError } from './client-error.ts';
 import { type GrantCommands, grantCommands } from './grants.ts';
@@ -7,7 +9,7 @@ import { type Inbox, inboxOf } from './messages.ts';
 import { type RecordQueries, recordQueries } from './records.ts';
 import type { Session } from './session.ts';
 import { type Turns, turnsOf } from './turns.ts';
-import type { Result } from '@sharedos/contracts';
+import type { RecordsPage, Result } from '@sharedos/contracts';
 
 export { BusConnectError };
 
@@ -37,7 +39,13 @@ export interface SharedOS {
   readonly audit: {
     /** Follows the audit as it happens; only configured auditors of the namespace may. */
     tail(options: AuditTailOptions): Promise<Result<AuditTail, ClientError>>;
+    /** Records from any place on, complete and in order; with `follow`, for ever. Needs a grant to read the audit. */
+    records(options?: AuditOptions): AsyncGenerator<Result<AuditItem, ClientError>>;
+    /** The same page by page, with the proof of each record and the signed heads. */
+    pages(options?: ReplayOptions): AsyncGenerator<Result<RecordsPage, ClientError>>;
   };
+  /** Decides the steps of this agent's turns, where its registration says `remote`. For agents alone. */
+  agent(decide: Decide, options?: AgentOptions): Promise<Result<RunningAgent, ClientError>>;
   /** Whether the broker is reached now; a lost connection comes back by itself. */
   connected(): boolean;
   /** Calls `watcher` whenever the connection is lost or back. @returns A function that ends it. */
@@ -72,7 +80,12 @@ export const connectSharedOS = async (options: ConnectOptions): Promise<SharedOS
     grants: grantCommands(session),
     messages: inboxOf(session),
     records: recordQueries(session),
-    audit: { tail: (tail) => tailAudit(session, tail) },
+    audit: {
+      tail: (tail) => tailAudit(session, tail),
+      records: (replay = {}) => replayAudit(session, replay),
+      pages: (replay = {}) => replayPages(session, replay),
+    },
+    agent: (decide, agentOptions) => runAgent(session, decide, agentOptions),
     connected: () => bus.connected,
     watchConnection: (watcher) => bus.watch(watcher),
     close: async () => {

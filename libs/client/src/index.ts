@@ -1,3 +1,4 @@
+export type { AgentOptions, AgentStep, Decide, RunningAgent } from './agent.ts';
 export type { AuditTail, AuditTailOptions, Gap } from './audit-tail.ts';
 export * from './client-error.ts';
 export * from './connect-sharedos.ts';
