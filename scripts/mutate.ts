@@ -35,6 +35,10 @@ const FURTHER: Readonly<Record<string, readonly string[]>> = {
   'services/authorizer/src/authority-index.ts': ['services/authorizer/src/authority-index-properties.spec.ts'],
   'services/authorizer/src/grant-table.ts': ['services/authorizer/src/authority-index-properties.spec.ts'],
   'services/authorizer/src/held-grants.ts': ['services/authorizer/src/authority-index-properties.spec.ts'],
+  'libs/kernel/src/precedent-key.ts': ['libs/kernel/src/precedent.spec.ts'],
+  'libs/runtime/src/mcp/escalation-latch.ts': ['libs/runtime/src/mcp/bridge.spec.ts'],
+  'libs/runtime/src/mcp/published.ts': ['libs/runtime/src/mcp/bridge.spec.ts'],
+  'libs/runtime/src/mcp/http.ts': ['libs/runtime/src/mcp/transports.spec.ts'],
 };
 
 /** First the specs nearest to the file, then all of its package with the oracle: most mutants never need the second. */

@@ -334,7 +334,11 @@ export const MUTANTS: readonly Mutant[] = [
       'known !== undefined && isDeepStrictEqual(known.identity, identity)',
       'known !== undefined',
     ],
-    ['a token is over at exactly its end', 'now >= (instantOf(claims.validUntil) ?? 0)', 'now > (instantOf(claims.validUntil) ?? 0)'],
+    [
+      'a token is over at exactly its end',
+      'now >= (instantOf(verified.value.validUntil) ?? 0)',
+      'now > (instantOf(verified.value.validUntil) ?? 0)',
+    ],
     [
       'a token is signed',
       'if (given.length !== expected.length || !timingSafeEqual(given, expected)) return',
@@ -369,6 +373,101 @@ export const MUTANTS: readonly Mutant[] = [
       'an ancestor issued after the turn was opened is not found',
       'row === undefined || !this.#table.isIssuedAt(row, position)',
       'row === undefined',
+    ],
+  ]),
+  ...inFile('libs/kernel/src/precedent.ts', [
+    ['a decision by precedent names its matcher', `if (matcher.trim() === '')`, `if (matcher === '')`],
+    [
+      'the precedents that are judged are exactly those that were cited',
+      'if (found.length !== ids.length || byId.size !== ids.length) return undefined;',
+      'if (byId.size < ids.length) return undefined;',
+    ],
+    ['a precedent has an age beyond which it is missing', '<= ageMaxMs)', '<= Infinity)'],
+    ['a precedent is of the same owner', '&& sameAddress(key.owner, request.owner))', ')'],
+    [
+      'an allow leans on no refusal',
+      `if (row.outcome === 'refused') return err('allow_cites_refusal');`,
+      `if (row.outcome === 'refused') continue;`,
+    ],
+    [
+      'an allow leans on nothing that a later refusal overtook',
+      `if (isOvertaken(rows, newest, 'refused')) return err('allow_cites_refusal');`,
+      '',
+    ],
+    [
+      'an allow leans on what the same requester was allowed',
+      `if (!sameAddress(row.key.requester, request.requester)) return err('precedent_not_this_requester');`,
+      '',
+    ],
+    [
+      'an allow is within every cited approval',
+      `if (!allWithin(proposed, capabilities, request)) return err('wider_than_precedent');`,
+      `if (!approvals.some((one) => allWithin(proposed, one.capabilities, request))) return err('wider_than_precedent');`,
+    ],
+    [
+      'the same question, once answered narrower, is asked of a human again',
+      'if (precedentDigest(key) === asked && !allWithin(request.capabilities, capabilities, request))',
+      'if (precedentDigest(key) !== asked && !allWithin(request.capabilities, capabilities, request))',
+    ],
+    [
+      'an allow is never wider than the ask',
+      `if (!allWithin(proposed, request.capabilities, request)) return err('wider_than_request');`,
+      '',
+    ],
+    ['what a precedent allowed is never passed on', '{ ...tightest, delegationDepth: 0 }', '{ ...tightest }'],
+    [
+      'a match is exact only if every cited question is the same',
+      'rows.every(({ key }) => precedentDigest(key) === asked)',
+      'rows.some(({ key }) => precedentDigest(key) === asked)',
+    ],
+  ]),
+  ...inFile('libs/kernel/src/precedent-key.ts', [
+    ['an unowned resource in a question is the owner’s', 'owner: resource.owner ?? owner }', 'owner: resource.owner ?? null }'],
+    ['the order of capabilities makes no other question', '.sort(([a], [b]) => byCodeUnit(a, b))', ''],
+  ]),
+  ...inFile('libs/runtime/src/mcp/bridge.ts', [
+    ['an unknown version is answered with the default one', '?? MCP_VERSIONS[0],', '?? MCP_VERSIONS[2],'],
+    ['a closed bridge reaches nobody', `if (closing.signal.aborted) return rpcError(id, 'internal');`, ''],
+    ['messages are handled one after another', 'last.then(() => answerText(text, answerSafely))', 'answerText(text, answerSafely)'],
+    ['a stopped turn aborts the call under it', 'await untilAborted(options.invoke(asked), stopped)', 'await options.invoke(asked)'],
+  ]),
+  ...inFile('libs/runtime/src/mcp/escalation-latch.ts', [
+    ['nothing runs once a human was asked for', 'if (reason !== undefined) {', `if (reason !== undefined && tool === ESCALATE_TOOL) {`],
+    ['only a turn that was given it asks for a human', '|| !turn.offered.has(ESCALATE_TOOL)', ''],
+  ]),
+  ...inFile('libs/runtime/src/mcp/published.ts', [
+    ['a name without dots means a tool only where it means one', 'portable.has(spelled) ? undefined : name', 'name'],
+    ['an output is structured only where the tool states one', 'tool?.outputSchema !== undefined && isObject', 'isObject'],
+  ]),
+  ...inFile('libs/runtime/src/mcp/session-token.ts', [
+    [
+      'a session token is over at its instant',
+      '(instantOf(claims.data.expiresAt) ?? NaN)))',
+      '(instantOf(claims.data.expiresAt) ?? NaN) + 1))',
+    ],
+    [
+      'a session token is for its own session',
+      'canonicalJson(session) === canonicalJson(expected)',
+      'session.executionId === expected.executionId',
+    ],
+  ]),
+  ...inFile('libs/runtime/src/mcp/http.ts', [
+    [
+      'nobody is heard without the token of the session',
+      'if (token === undefined || !mayConnect(token))',
+      'if (token !== undefined && !mayConnect(token))',
+    ],
+  ]),
+  ...inFile('libs/runtime/src/harness/harness-runtime.ts', [
+    [
+      'a harness gets nothing of our environment',
+      'env: { HOME: scratch,',
+      'env: { ...(globalThis.process.env as Record<string, string>), HOME: scratch,',
+    ],
+    [
+      'a harness that asked for a human has asked however it ends',
+      'if (latch.reason !== undefined) {',
+      `if (latch.reason !== undefined && ending.type === 'complete') {`,
     ],
   ]),
 ];

@@ -151,6 +151,11 @@ describe('a proposal that is not admitted', () => {
       'cites one and is given two',
       { rows: [approved('r1'), approved('r2')], proposal: { citedRequestIds: ['r1'] } },
     ],
+    [
+      'precedent_unavailable',
+      'refuses by one and is given two',
+      { rows: [refused('r1'), refused('r2')], proposal: { citedRequestIds: ['r1'], answer: DENY } },
+    ],
     ['precedent_unavailable', 'cites one and is given another', { proposal: { citedRequestIds: ['r2'] } }],
     [
       'precedent_unavailable',
@@ -274,6 +279,9 @@ describe('the key of a question', () => {
     ['an action', { capabilities: [{ ...work, actions: ['*'] }] }],
     ['an owner that is another’s', { capabilities: [capability(['Work'], { owner: carol })] }],
   ])('counts %s', (_, changes) => expect(digest(changes)).not.toBe(digest()));
+
+  it('is the same whichever capability is named first', () =>
+    expect(digest({ capabilities: [work, plan] })).toBe(digest({ capabilities: [plan, work] })));
 
   it('is this very text, hashed: others compute it too', () =>
     expect(digest()).toBe(
