@@ -1,8 +1,15 @@
-import { type Result, type Unavailable, instantOf, ok, unavailable } from '@sharedos/contracts';
+import { type Instant, type Result, type Unavailable, instantOf, ok, unavailable } from '@sharedos/contracts';
 import type { EventStore, LogListener, LogSubscription, Position, Recorded } from '@sharedos/event-store';
 import { AuthorityIndex } from './authority-index.ts';
 import { readGrantEvent } from './grant-command.ts';
 import { NamespaceIndex } from './namespace-index.ts';
+
+/** What the log comes to up to a position. */
+export interface Folded {
+  readonly position: Position;
+  readonly index: AuthorityIndex;
+  readonly namespaces: NamespaceIndex;
+}
 
 interface Waiter {
   readonly position: Position;
@@ -15,17 +22,29 @@ interface Waiter {
  * An event that cannot be read makes the replica untrusted: authority it does not understand may be a revocation.
  */
 export class AuthorityFold implements LogListener {
-  readonly index = new AuthorityIndex();
-  readonly namespaces = new NamespaceIndex();
+  readonly index: AuthorityIndex;
+  readonly namespaces: NamespaceIndex;
   readonly #waiters = new Set<Waiter>();
   readonly #parked: string[] = [];
   readonly #onTrouble: (what: string) => void;
-  #position: Position = 0;
+  #position: Position;
+  /** The position of the last event that was folded; beyond {@link position} while an append is being delivered. */
+  #folded: Position;
+  #oldest: Position;
   #alive = false;
   #subscription: LogSubscription | undefined;
 
-  constructor(onTrouble: (what: string) => void) {
+  /** @param from What was folded before, to go on from; the beginning of the log when absent. */
+  constructor(
+    onTrouble: (what: string) => void,
+    { position, index, namespaces }: Folded = { position: 0, index: new AuthorityIndex(), namespaces: new NamespaceIndex() },
+  ) {
     this.#onTrouble = onTrouble;
+    this.index = index;
+    this.namespaces = namespaces;
+    this.#position = position;
+    this.#folded = position;
+    this.#oldest = index.oldest;
   }
 
   follow(store: EventStore): void {
@@ -40,6 +59,27 @@ export class AuthorityFold implements LogListener {
 
   get position(): Position {
     return this.#position;
+  }
+
+  /** The oldest position that authority is still known at: what was before it is forgotten. */
+  get oldest(): Position {
+    return this.#oldest;
+  }
+
+  /** What is folded, to be kept; `undefined` while it stands between two positions, or holds less than the log because of an event that was parked. */
+  get folded(): Folded | undefined {
+    if (this.#parked.length > 0 || this.#folded > this.#position) return undefined;
+    return { position: this.#position, index: this.index, namespaces: this.namespaces };
+  }
+
+  /**
+   * Forgets what only turns opened before an instant are answered from. They were opened at a position below that of the last event
+   * stamped before it: an open is at or after everything acknowledged.
+   */
+  forget(before: Instant): void {
+    this.#oldest = Math.max(this.#oldest, this.index.positionAt(before));
+    this.index.forget(this.#oldest);
+    this.namespaces.forget(this.#oldest);
   }
 
   /** Why this replica must not answer, or `undefined` when it may. */
@@ -65,6 +105,8 @@ export class AuthorityFold implements LogListener {
 
   event(recorded: Recorded): void {
     const { stream, event, position } = recorded;
+    if (position <= this.#position) return;
+    this.#folded = position;
     if (stream.category !== 'grant') {
       const why = this.namespaces.apply(recorded);
       if (why !== undefined) this.parked({ position, natsSubject: `${stream.category}/${stream.id}`, why });

@@ -7,7 +7,7 @@ import { GrantChanges } from './grant-changes.ts';
 import { GrantOrders, type GrantRole, type PageAsked, type RowPage } from './grant-orders.ts';
 import { GrantTable } from './grant-table.ts';
 import { HeldGrants } from './held-grants.ts';
-import { LatestInstants } from './latest-instants.ts';
+import { LatestInstants, type SavedInstants } from './latest-instants.ts';
 import { heightsFrom } from './ordered-sets.ts';
 
 export interface GrantFilter {
@@ -76,6 +76,11 @@ export class AuthorityIndex {
   /** The position of the last event at or before an instant, by the greatest `at` up to it; 0 when there is none. */
   positionAt(instant: Instant): Position {
     return this.#latest.lastAt(instant);
+  }
+
+  /** The position below which something was forgotten. */
+  get oldest(): Position {
+    return this.#latest.oldest;
   }
 
   /** Forgets what is only needed to answer below a position. Grants are kept: an ended one says why a chain broke. */
@@ -179,7 +184,7 @@ export class AuthorityIndex {
 
   /** @throws When the sections are not those of a snapshot of this format. */
   static restore(sections: LoadedSections): AuthorityIndex {
-    const head = JSON.parse(new TextDecoder().decode(sections.get('index'))) as { seed: number; latest: readonly (readonly number[])[] };
+    const head = JSON.parse(new TextDecoder().decode(sections.get('index'))) as { seed: number; latest: SavedInstants };
     const index = new AuthorityIndex(head.seed);
     index.#latest.load(head.latest);
     index.#table.load(sections);

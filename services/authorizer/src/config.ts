@@ -28,4 +28,20 @@ export const authorizerSettings = {
     .max(60_000)
     .default(4_000)
     .meta({ description: 'Longest wait for the log before authority is unavailable' }),
+  SHAREDOS_SNAPSHOT_FOLDER: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: 'Folder for a snapshot of the folded log, to start from; none is kept when absent' }),
+  SHAREDOS_SNAPSHOT_INTERVAL_MS: z.coerce
+    .number()
+    .int()
+    .min(1_000)
+    .max(86_400_000)
+    .default(300_000)
+    .meta({ description: 'How often a snapshot is kept, if anything changed' }),
 };
+
+/** The longest that a turn may be opened for, and how far apart clocks may be: what is needed to answer for it is remembered so long. */
+export const LONGEST_TURN_MS = 1_300_000;
+export const CLOCKS_APART_MS = 60_000;

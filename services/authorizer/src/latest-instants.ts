@@ -1,10 +1,22 @@
 import type { Instant } from '@sharedos/contracts';
 import type { Position } from '@sharedos/event-store';
 
+export interface SavedInstants {
+  readonly positions: readonly Position[];
+  readonly instants: readonly Instant[];
+  readonly oldest: Position;
+}
+
 /** The greatest `at` of any event so far, noted wherever it grew: positions ascending, instants ascending. */
 export class LatestInstants {
   #positions: number[] = [];
   #instants: number[] = [];
+  #oldest: Position = 0;
+
+  /** The position below which something was forgotten. */
+  get oldest(): Position {
+    return this.#oldest;
+  }
 
   note(at: Instant, position: Position): void {
     if (at <= (this.#instants.at(-1) ?? -Infinity)) return;
@@ -24,19 +36,21 @@ export class LatestInstants {
 
   /** Forgets what is only needed to answer below a position. */
   forget(below: Position): void {
+    this.#oldest = Math.max(this.#oldest, below);
     const kept = firstAbove(this.#positions, below) - 1;
     if (kept <= 0) return;
     this.#positions = this.#positions.slice(kept);
     this.#instants = this.#instants.slice(kept);
   }
 
-  save(): readonly (readonly number[])[] {
-    return [[...this.#positions], [...this.#instants]];
+  save(): SavedInstants {
+    return { positions: [...this.#positions], instants: [...this.#instants], oldest: this.#oldest };
   }
 
-  load([positions = [], instants = []]: readonly (readonly number[])[]): void {
+  load({ positions, instants, oldest }: SavedInstants): void {
     this.#positions = [...positions];
     this.#instants = [...instants];
+    this.#oldest = oldest;
   }
 }
 

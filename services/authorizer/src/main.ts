@@ -1,23 +1,46 @@
+import { join } from 'node:path';
 import { runService, serveRoutes, storeAudit } from '@sharedos/bus';
+import { ok } from '@sharedos/contracts';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { redisUsageStore } from '@sharedos/usage';
 import { AuthorityFold } from './authority-fold.ts';
 import { composeAuthorizer } from './compose.ts';
-import { authorizerSettings } from './config.ts';
+import { CLOCKS_APART_MS, LONGEST_TURN_MS, authorizerSettings } from './config.ts';
+import { loadFold } from './fold-snapshot.ts';
+import { keepFold } from './keep-fold.ts';
 import { openLog } from './open-log.ts';
+import type { SnapshotPlace } from './snapshot-file.ts';
 import { TurnTokens } from './turn-token.ts';
 
 const REQUESTS_AT_ONCE = 512;
+/** Longest that a start may take to fold the log: without a snapshot, some thirty seconds for each million of events. */
+const CATCH_UP_MS = 300_000;
 
 await runService('authorizer', authorizerSettings, async (settings, { bus, instance, clock, log, onDefect }) => {
   const deadlineMs = settings.SHAREDOS_DEADLINE_MS;
   const store = await openLog(settings, bus, onDefect);
   if (!store.ok) throw new Error(`the log cannot be reached: ${store.error.reason}`);
-  const fold = new AuthorityFold((what) => log('log trouble', { what }));
+  const start = await store.value.barrier(deadlineMs);
+  if (!start.ok) throw new Error(`the log did not say how far it reaches: ${start.error.reason}`);
+  const folder = settings.SHAREDOS_SNAPSHOT_FOLDER;
+  const place: SnapshotPlace | undefined =
+    folder === undefined
+      ? undefined
+      : { path: join(folder, 'authority.snapshot'), storeId: store.value.storeId, secret: settings.SHAREDOS_TOKEN_SECRET };
+  const snapshot = place === undefined ? ok(undefined) : await loadFold(place, start.value);
+  if (!snapshot.ok) log('snapshot ignored', { why: snapshot.error });
+  else if (snapshot.value !== undefined) log('snapshot loaded', { position: snapshot.value.position, grants: snapshot.value.index.size });
+  const fold = new AuthorityFold((what) => log('log trouble', { what }), snapshot.ok ? snapshot.value : undefined);
   fold.follow(store.value);
   // Ready means caught up: a replica that starts behind would only answer that it is unavailable.
-  const start = await store.value.barrier(deadlineMs);
-  if (!start.ok || !(await fold.until(start.value, 60_000)).ok) throw new Error('the log could not be folded up to its end');
+  const caughtUp = await fold.until(start.value, CATCH_UP_MS);
+  if (!caughtUp.ok) throw new Error(`the log could not be folded up to its end: ${caughtUp.error.reason}`);
+  const kept = keepFold(fold, {
+    clock,
+    historyMs: LONGEST_TURN_MS + settings.SHAREDOS_GRACE_FOR_TURNS_MS + CLOCKS_APART_MS,
+    ...(place === undefined ? {} : { snapshots: { place, everyMs: settings.SHAREDOS_SNAPSHOT_INTERVAL_MS } }),
+    log,
+  });
 
   const ledger = jetStreamLedger(bus);
   const usage = redisUsageStore({
@@ -51,6 +74,7 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     stop: async (graceMs) => {
       await served.stop({ graceMs });
       await fold.close();
+      await kept.stop();
       await usage.close();
       await store.value.close();
       await ledger.close();
