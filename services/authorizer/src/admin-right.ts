@@ -13,7 +13,7 @@ import {
   unavailable,
 } from '@sharedos/contracts';
 import { eventIdOf } from '@sharedos/event-store';
-import { ADMIN_PURPOSE, type Decided, authorizationChecked, decideWith, decidedWithoutAuthority, policyCeiling } from '@sharedos/kernel';
+import { ADMIN_PURPOSE, type Decided, authorizationChecked, decideWith, decidedWithoutAuthority } from '@sharedos/kernel';
 import type { CommandRefusal } from './administer.ts';
 import { ADMIN_NAMESPACE, type AdminArea } from './change-record.ts';
 import type { CommandPorts } from './ports.ts';
@@ -85,13 +85,13 @@ const decideAs = async (
   context: AccessContext,
   question: AdminQuestion,
 ): Promise<Decided> => {
-  const { authority } = turns.frozen(revision, position, at, context);
+  const { authority, held } = turns.frozen(revision, position, at, context);
   if (!authority.ok) return decidedWithoutAuthority(authority.error);
   const rule = authority.value.decide(requestOf(question, context.owner), {
     now: at,
     consume: true,
     mode: 'execute',
-    ceiling: policyCeiling,
+    ceiling: held.ceiling,
   });
   return decideWith(rule, turns.ancestorsAt(position, at));
 };

@@ -13,6 +13,7 @@ import {
 } from '@sharedos/kernel';
 import { ATTRIBUTE, SPAN, withSpan } from '@sharedos/telemetry';
 import { askedTurn } from './asked-turn.ts';
+import { liveRevocation } from './live-revocation.ts';
 import type { Ports } from './ports.ts';
 import type { TurnAuthorities, TurnAuthority } from './turn-authorities.ts';
 import { type Consuming, type UsesSeen, worldOf } from './turn-world.ts';
@@ -32,8 +33,12 @@ export const decideAuthority =
     if (!asked.ok) return asked;
     const { turnId, turn, now } = asked.value;
     const uses: UsesSeen = { seen: {} };
+    const revocation = liveRevocation(ports);
     const decided = await withSpan(SPAN.authorize, {}, async (span) => {
-      const outcome = await answer(question, turn, now, turnId, (consuming) => worldOf(ports.fold, ports.usage, turn, uses, consuming));
+      const outcome = await answer(question, turn, now, turnId, (consuming) => ({
+        ...worldOf(ports.fold, ports.usage, turn, uses, consuming),
+        revocation,
+      }));
       span.setAttributes({ [ATTRIBUTE.outcome]: outcome.status, [ATTRIBUTE.reasonCode]: outcome.cause ?? outcome.code });
       return outcome;
     });
@@ -64,7 +69,7 @@ export const decideAuthority =
 
 const answer = async (
   question: AuthorityQuestion,
-  { authority }: TurnAuthority,
+  { authority, held }: TurnAuthority,
   now: Instant,
   turnId: string,
   world: (consuming?: Consuming) => AsyncWorld,
@@ -76,11 +81,11 @@ const answer = async (
   if (question.kind === 'tool') {
     if (!authority.ok) return TOOL_CALL_WITHOUT_AUTHORITY;
     const { ceiling, exact } = question;
-    return asking(() => decideToolCall(authority.value, { ceiling, exact, now }));
+    return asking(() => decideToolCall(authority.value, { ceiling, exact, now, checks: held.checks, hostCeiling: held.ceiling }));
   }
   const { request, consume } = question;
   const decided = authority.ok
-    ? await asking(() => authority.value.decide(request, { now, consume, mode: 'execute' }))
+    ? await asking(() => authority.value.decide(request, { now, consume, mode: 'execute', ...held }))
     : decidedWithoutAuthority(authority.error);
   const { allowed, reasonCode } = decided.decision;
   return { status: allowed ? 'allowed' : 'denied', code: reasonCode, ...of(request), recorded: [{ request, decided, consume }] };

@@ -15,8 +15,10 @@ export class HostPolicies {
     this.languages = languages;
   }
 
-  at(namespaceId: string, position: Position): PolicyResolution<PolicyInForce> {
+  /** @returns `undefined` where nothing was ever set, and so there is no ceiling. */
+  at(namespaceId: string, position: Position): PolicyResolution<PolicyInForce> | undefined {
     const state = this.#fold.namespaces.policyAt(namespaceId, position);
+    if (state.version === 0) return undefined;
     const known = this.#compiled.get(state);
     if (known !== undefined) return known;
     const compiled = policyInForce(state, this.languages);

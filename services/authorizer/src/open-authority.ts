@@ -1,5 +1,6 @@
 import {
   type AuthorityOpen,
+  type AuthoritySnapshot,
   type Instant,
   type OpenedAuthority,
   type Reply,
@@ -8,7 +9,7 @@ import {
   timestampOf,
   refused,
 } from '@sharedos/contracts';
-import { authorityResolved } from '@sharedos/kernel';
+import { GRANTS_MAX, authorityResolved } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import type { Ports } from './ports.ts';
 import type { TurnAuthorities } from './turn-authorities.ts';
@@ -43,14 +44,20 @@ export const openAuthority =
 
     const resolved = frozen.authority;
     const mark = { id: auditId, at: admittedAt, context, place: { revision, turnId } };
-    const ports = { hostCeiling: 'absent', policy: undefined } as const;
-    const event = authorityResolved(mark, resolved.ok ? { authority: resolved.value.held } : { failure: resolved.error }, ports);
+    const { policy } = frozen;
+    const ports = { hostCeiling: policy === undefined ? 'absent' : 'installed', policy } as const;
+    const loaded = resolved.ok ? { authority: { snapshot: shortened(resolved.value.held.snapshot) } } : { failure: resolved.error };
+    const event = authorityResolved(mark, loaded, ports);
     if (!(await audit(event)).ok) return refused('audit_unavailable', 'the load of authority could not be recorded', true);
 
     const validUntil = timestampOf((admittedAt + validForMs + limits.turnGraceMs) satisfies Instant);
     const token = tokens.sign({ ...claims, validUntil });
     const opened = { token, revision, admittedAt: timestampOf(admittedAt), validUntil };
-    if (resolved.ok) return { ok: true, value: { status: 'resolved', ...opened, snapshot: resolved.value.held.snapshot } };
-    const { code, detail } = resolved.error;
+    if ('authority' in loaded) return { ok: true, value: { status: 'resolved', ...opened, snapshot: loaded.authority.snapshot } };
+    const { code, detail } = loaded.failure;
     return { ok: true, value: { status: 'unavailable', ...opened, code, ...(detail === undefined ? {} : { detail }) } };
   };
+
+/** Names the first of very many grants: their number and the hash, which stand for all of them, do not change. */
+const shortened = (snapshot: AuthoritySnapshot): AuthoritySnapshot =>
+  snapshot.grantCount > GRANTS_MAX ? { ...snapshot, grantIds: snapshot.grantIds.slice(0, GRANTS_MAX) } : snapshot;

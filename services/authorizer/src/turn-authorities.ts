@@ -13,10 +13,12 @@ import {
   type AsyncWorld,
   type AuthorityFailure,
   CompiledAuthority,
+  type DecideOptions,
   type InstalledChecks,
   type PolicyInForce,
   type PolicyResolution,
   holdAuthority,
+  policyCeiling,
 } from '@sharedos/kernel';
 import type { AuthorityFold } from './authority-fold.ts';
 import { HostPolicies } from './host-policies.ts';
@@ -28,10 +30,10 @@ export interface TurnAuthority {
   readonly position: number;
   readonly admittedAt: Instant;
   readonly authority: Result<CompiledAuthority, AuthorityFailure>;
-  /** The namespace's policy at that revision. */
-  readonly policy: PolicyResolution<PolicyInForce>;
-  /** What its decisions ask of the present beside, by the namespace's settings at that revision. */
-  readonly checks: InstalledChecks;
+  /** The namespace's policy at that revision, where it has one. */
+  readonly policy?: PolicyResolution<PolicyInForce> | undefined;
+  /** What its decisions are held to beside the grants, by the namespace's policy and settings at that revision. */
+  readonly held: Pick<DecideOptions, 'checks' | 'ceiling'>;
 }
 
 const FROZEN: InstalledChecks = {};
@@ -81,11 +83,13 @@ export class TurnAuthorities {
     const { namespaceId, actor, authority: issuer } = context;
     const { liveRevocation, sharedBudgets, grantsPerHolderMax } = this.#fold.namespaces.settingsAt(namespaceId, position).settings;
     const policy = this.policies.at(namespaceId, position);
+    const checks = liveRevocation ? LIVE : FROZEN;
+    const ceiling = policy === undefined ? undefined : policyCeiling;
     const grants = this.#fold.index.heldAt(namespaceId, actor, issuer, position, admittedAt, grantsPerHolderMax);
-    const held = holdAuthority(context, grants, { grantLimit: grantsPerHolderMax, sharedBudgets, policy });
+    const loaded = holdAuthority(context, grants, { grantLimit: grantsPerHolderMax, sharedBudgets, ...(policy && { policy }) });
     // Ancestors are read at the turn's own position, so one read of them is as good as another.
-    const authority = held.ok ? ok(new CompiledAuthority(held.value, { ancestorsPinned: true })) : held;
-    return { revision, position, admittedAt, authority, policy, checks: liveRevocation ? LIVE : FROZEN };
+    const authority = loaded.ok ? ok(new CompiledAuthority(loaded.value, { ancestorsPinned: true })) : loaded;
+    return { revision, position, admittedAt, authority, policy, held: { checks, ceiling } };
   }
 
   /** The ancestors of grants as a turn opened at a position sees them; the world of a decision that spends nothing. */
