@@ -1,9 +1,20 @@
+import { rootsSetting } from '@sharedos/bus';
 import { z } from 'zod';
 
 /** Settings of the authorizer beside those of every service. */
 export const authorizerSettings = {
   SHAREDOS_REDIS_URL: z.string().min(1).meta({ description: 'Address of the counters, with credentials' }),
   SHAREDOS_TOKEN_SECRET: z.string().min(32).meta({ description: 'Secret shared by all authorizers; signs open turns' }),
+  SHAREDOS_ROOTS: rootsSetting.meta({
+    description: 'Root principals of each namespace; they manage it, and what they grant over sharedos.admin lets others',
+  }),
+  SHAREDOS_RECORD_AGAIN_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(86_400_000)
+    .default(600_000)
+    .meta({ description: 'Acts of this time before a start are recorded once more, in case whoever carried them out ended before' }),
   SHAREDOS_EVENT_STORE: z
     .enum(['jetstream', 'eventstoredb'])
     .default('jetstream')

@@ -3,12 +3,14 @@ import { runService, serveRoutes, storeAudit } from '@sharedos/bus';
 import { ok } from '@sharedos/contracts';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { redisUsageStore } from '@sharedos/usage';
+import { ActRecords } from './act-records.ts';
 import { AuthorityFold } from './authority-fold.ts';
 import { composeAuthorizer } from './compose.ts';
 import { CLOCKS_APART_MS, LONGEST_TURN_MS, authorizerSettings } from './config.ts';
 import { loadFold } from './fold-snapshot.ts';
 import { keepFold } from './keep-fold.ts';
 import { openLog } from './open-log.ts';
+import { recordRecentActs } from './record-recent-acts.ts';
 import type { SnapshotPlace } from './snapshot-file.ts';
 import { TurnTokens } from './turn-token.ts';
 
@@ -52,15 +54,22 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     onState: (state) => log('counters', { ...state }),
   });
 
-  const routes = composeAuthorizer({
+  const audit = storeAudit(bus, deadlineMs, (event) => log('audit lost', { type: event.type, id: event.id }));
+  const records = new ActRecords(audit);
+  const ports = {
     store: store.value,
     fold,
     usage,
     tokens: new TurnTokens(settings.SHAREDOS_TOKEN_SECRET),
-    audit: storeAudit(bus, deadlineMs, (event) => log('audit lost', { type: event.type, id: event.id })),
+    audit,
     clock,
+    roots: settings.SHAREDOS_ROOTS,
     limits: { deadlineMs, turnGraceMs: settings.SHAREDOS_GRACE_FOR_TURNS_MS },
-  });
+  };
+  const routes = composeAuthorizer(ports, records);
+  const since = clock() - settings.SHAREDOS_RECORD_AGAIN_MS;
+  const recent = { since, from: fold.index.positionAt(since), upTo: start.value };
+  const again = recordRecentActs({ store: store.value, records }, recent);
   const served = await serveRoutes(bus, {
     service: 'authorizer',
     version: '0.1.0',
@@ -73,6 +82,8 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     trouble: () => fold.trouble,
     stop: async (graceMs) => {
       await served.stop({ graceMs });
+      await again.close();
+      await records.close();
       await fold.close();
       await kept.stop();
       await usage.close();
