@@ -13,7 +13,7 @@ import {
 } from '@sharedos/contracts';
 import { authorityResolved, authorizationChecked, decidedWithoutAuthority } from '@sharedos/kernel';
 import { LedgerTurn } from '../../../services/tool-executor/src/ledger-turn.ts';
-import { TurnLease } from '../../../services/tool-executor/src/turn-lease.ts';
+import { TurnLease, usesIn } from '../../../services/tool-executor/src/turn-lease.ts';
 import { TurnWrites } from '../../../services/tool-executor/src/turn-writes.ts';
 import { USE_NOT_CLAIMED } from '../../../services/tool-executor/src/unclaimed-use.ts';
 import type { ServicesSystem } from './system.ts';
@@ -47,6 +47,8 @@ export class ServiceTurn {
         reach: (...asked) => client.reach(...asked),
       },
       ledger: system.ledger,
+      counters: { held: async () => undefined, release: async () => false },
+      audit: async () => undefined,
       registry: system.scene.registry,
       clock: () => system.scene.clockMs,
       ids: randomUUID,
@@ -77,7 +79,7 @@ export class ServiceTurn {
       return decided.decision;
     };
     if (verdict === undefined) return here(decidedWithoutAuthority(this.#lease.failure));
-    if (verdict.use !== undefined && !(await this.#lease.spend(context, verdict.use, operation))) return here(USE_NOT_CLAIMED);
+    if (!(await this.#lease.spend(context, usesIn(verdict), operation))) return here(USE_NOT_CLAIMED);
     // Whoever asks for a decision writes its records, with whatever it allows.
     for (const event of verdict.audit) this.#system.scene.onAudit(event);
     return verdict.decision ?? { allowed: false, reasonCode: verdict.code };

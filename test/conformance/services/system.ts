@@ -27,6 +27,7 @@ import { AuthorityFold } from '../../../services/authorizer/src/authority-fold.t
 import { composeAuthorizer } from '../../../services/authorizer/src/compose.ts';
 import { TurnTokens } from '../../../services/authorizer/src/turn-token.ts';
 import { composeToolExecutor } from '../../../services/tool-executor/src/compose.ts';
+import { countersOver } from '../../../services/tool-executor/src/reserved-uses.ts';
 import { RunningTurns } from '../../../services/tool-executor/src/running-turns.ts';
 import type { Script } from '../runner/script.ts';
 
@@ -167,6 +168,7 @@ const composed = async (stack: LocalStack, closers: (() => Promise<unknown>)[], 
       return authority();
     },
     ledger,
+    counters: countersOver(executorBus),
     get registry() {
       return scene.registry;
     },
