@@ -90,6 +90,7 @@ describe('the policy of a namespace', () => {
       value: { policy: { document: forbidReading, version: 1 }, revision: 'log@2' },
     });
     expect(await verdictOf(world, before.token)).toMatchObject({ status: 'allowed' });
+    expect(await world.opened()).toMatchObject({ hostPolicyVersion: '1' });
     const verdict = await verdictOf(world);
     expect(verdict).toMatchObject({ status: 'denied', code: 'host_policy_denied', revision: 'log@2' });
     expect(verdict.audit).toMatchObject([

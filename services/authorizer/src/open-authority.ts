@@ -45,6 +45,7 @@ export const openAuthority =
     const resolved = frozen.authority;
     const mark = { id: auditId, at: admittedAt, context, place: { revision, turnId } };
     const { policy } = frozen;
+    const underPolicy = policy?.status === 'loaded' ? { hostPolicyVersion: policy.version } : {};
     const ports = { hostCeiling: policy === undefined ? 'absent' : 'installed', policy } as const;
     const loaded = resolved.ok ? { authority: { snapshot: shortened(resolved.value.held.snapshot) } } : { failure: resolved.error };
     const event = authorityResolved(mark, loaded, ports);
@@ -53,9 +54,12 @@ export const openAuthority =
     const validUntil = timestampOf((admittedAt + validForMs + limits.turnGraceMs) satisfies Instant);
     const token = tokens.sign({ ...claims, validUntil });
     const opened = { token, revision, admittedAt: timestampOf(admittedAt), validUntil };
-    if ('authority' in loaded) return { ok: true, value: { status: 'resolved', ...opened, snapshot: loaded.authority.snapshot } };
+    if ('authority' in loaded) return { ok: true, value: { status: 'resolved', ...opened, ...underPolicy, snapshot: loaded.authority.snapshot } };
     const { code, detail } = loaded.failure;
-    return { ok: true, value: { status: 'unavailable', ...opened, code, ...(detail === undefined ? {} : { detail }) } };
+    return {
+      ok: true,
+      value: { status: 'unavailable', ...opened, ...underPolicy, code, ...(detail === undefined ? {} : { detail }) },
+    };
   };
 
 /** Names the first of very many grants: their number and the hash, which stand for all of them, do not change. */

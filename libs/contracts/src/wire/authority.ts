@@ -30,7 +30,15 @@ export const AuthorityOpen = wireMessage(
 export type AuthorityOpen = z.infer<typeof AuthorityOpen.schema>;
 
 /** `runtime`: what the registration of the acting agent, in force at the revision, says of its runtime. */
-const opened = { token: TurnToken, revision: Revision, admittedAt: Ts, validUntil: Ts, runtime: RuntimeChoice.optional() };
+const opened = {
+  token: TurnToken,
+  revision: Revision,
+  admittedAt: Ts,
+  validUntil: Ts,
+  runtime: RuntimeChoice.optional(),
+  /** Of the namespace's policy at that revision, where it has one that can be asked. */
+  hostPolicyVersion: Id.optional(),
+};
 
 /** Authority that cannot be trusted is held too: the turn stays refused for its whole length. */
 export const OpenedAuthority = z.discriminatedUnion('status', [
