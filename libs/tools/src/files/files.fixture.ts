@@ -2,43 +2,18 @@ import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import {
-  type AccessContext,
-  type Address,
-  type Json,
-  type JsonObj,
-  type ResourceResult,
-  type ToolResult,
-  instantOf,
-} from '@sharedos/contracts';
+import { type Address, type Json, type JsonObj, type ResourceResult, type ToolResult, instantOf } from '@sharedos/contracts';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'vitest';
 import type { ConfinementKind } from '../confinement/confinement.ts';
 import { ownerFolder } from '../confinement/owner-folder.ts';
+import { AT, type Asking, contextOf, maren } from './files-context.fixture.ts';
 import { FILE_REFUSALS } from './file-refusal.ts';
 import { type FilesProviderOptions, filesProvider } from './files-provider.ts';
 import { filesTools } from './files-tools.ts';
 
-export const AT = '2026-01-01T12:00:00.000Z';
+export { AT, type Asking, contextOf, maren } from './files-context.fixture.ts';
 export const SECRET = 'the secret outside';
-export const maren: Address = { kind: 'human', userId: 'maren' };
-
-export interface Asking {
-  readonly owner?: Address;
-  readonly namespaceId?: string;
-  readonly cancel?: AbortSignal;
-}
-
-export const contextOf = ({ owner = maren, namespaceId = 'north' }: Asking = {}): AccessContext => ({
-  namespaceId,
-  actor: { kind: 'agent', agentId: 'scout' },
-  authority: owner,
-  owner,
-  purpose: 'draft-brief',
-  traceId: 'trace-1',
-  enabledToolNamespaces: ['files', 'repo'],
-  now: AT,
-});
 
 const ajv = new Ajv2020({ formats: { 'date-time': (text: string) => instantOf(text) !== undefined } });
 

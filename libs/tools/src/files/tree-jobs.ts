@@ -11,6 +11,8 @@ const WORKERS_MAX = 2;
 const QUEUED_MAX = 64;
 /** What a job may take when it does not bound itself. */
 const JOB_MS = 120_000;
+/** What a thread may take to load its code, which is no job's fault. */
+const START_MS = 60_000;
 
 interface Queued {
   readonly message: TreeJobMessage;
@@ -40,7 +42,9 @@ class Workers {
     const queued = this.#queue.shift();
     if (queued === undefined) return;
     this.#running += 1;
-    const worker = this.#idle.pop() ?? this.#start();
+    const idle = this.#idle.pop();
+    const fresh = idle === undefined;
+    const worker = idle ?? this.#start();
     worker.ref();
     const end = (answer: TreeJobAnswer, reusable: boolean): void => {
       clearTimeout(timer);
@@ -56,11 +60,16 @@ class Workers {
       this.#idle.push(worker);
       settle();
     };
-    const answered = (answer: TreeJobAnswer): void => end(answer, true);
+    const answered = (answer: TreeJobAnswer | 'ready'): void => {
+      if (answer !== 'ready') return end(answer, true);
+      clearTimeout(timer);
+      timer = setTimeout(late, queued.timeMs);
+    };
     const failed = (error: unknown): void =>
       end({ defect: error instanceof Error ? (error.stack ?? error.message) : 'the thread failed' }, false);
     const ended = (): void => end({ defect: 'the thread ended' }, false);
-    const timer = setTimeout(() => end({ ok: false, error: 'search_timed_out' }, false), queued.timeMs);
+    const late = (): void => end({ ok: false, error: 'search_timed_out' }, false);
+    let timer = setTimeout(late, fresh ? START_MS : queued.timeMs);
     worker.on('message', answered).on('error', failed).on('exit', ended);
     worker.postMessage(queued.message);
   }

@@ -69,3 +69,4 @@ parentPort?.on('message', ({ job, cancel }: TreeJobMessage) => {
   }
   parentPort?.postMessage(answer);
 });
+parentPort?.postMessage('ready');
