@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { serveRoutes, storeAudit } from '@sharedos/bus';
 import { ok, unavailable } from '@sharedos/contracts';
-import { type EventStore, type LogListener, type Position, jetStreamEventStore } from '@sharedos/event-store';
+import { type EventStore, type LogListener, type Position, eventStoreDbEventStore, jetStreamEventStore } from '@sharedos/event-store';
 import { type LocalStack, waitFor } from '@sharedos/testing';
 import { counterMemory, memoryUsageStore } from '@sharedos/usage';
 import { AuthorityFold } from '../../services/authorizer/src/authority-fold.ts';
@@ -21,7 +21,15 @@ export const startStaleAuthorizer = async (stack: LocalStack, tokenSecret: strin
   const onDefect = (error: unknown): void => {
     throw error;
   };
-  const opened = await jetStreamEventStore({ bus, onDefect });
+  const log = stack.eventStore?.settings;
+  const opened =
+    log === undefined
+      ? await jetStreamEventStore({ bus, onDefect })
+      : await eventStoreDbEventStore({
+          connectionString: log['SHAREDOS_EVENTSTORE_URL'] ?? '',
+          prefix: log['SHAREDOS_EVENTSTORE_PREFIX'] ?? '',
+          onDefect,
+        });
   if (!opened.ok) throw new Error(`the log cannot be reached: ${opened.error.reason}`);
   const store = staleStore(opened.value);
   const fold = new AuthorityFold(() => undefined);

@@ -42,7 +42,7 @@ export interface EventStoreDouble {
   events(): readonly StoredEvent[];
   /** Writes past every client, and past the faults. */
   append(stream: string, events: readonly Partial<ProposedEvent>[]): StoredEvent;
-  /** Ends it at once, as a crash does: no goodbye to anybody. */
+  /** Ends it at once, as a crash does: no goodbye to anybody. May be called again. */
   close(): Promise<void>;
 }
 
@@ -92,6 +92,7 @@ export const startEventStoreDouble = async (options: DoubleOptions = {}): Promis
   }
 
   const { port } = front;
+  let closed: Promise<void> | undefined;
   return {
     port,
     connectionString: `esdb://${HOST}:${port}?tls=${tls !== undefined}`,
@@ -102,11 +103,12 @@ export const startEventStoreDouble = async (options: DoubleOptions = {}): Promis
       log.store(stream, events.map(proposed));
       return log.all.at(-1) as StoredEvent;
     },
-    close: async () => {
-      await front.close();
-      server.forceShutdown();
-      journal?.close();
-    },
+    close: () =>
+      (closed ??= (async () => {
+        await front.close();
+        server.forceShutdown();
+        journal?.close();
+      })()),
   };
 };
 

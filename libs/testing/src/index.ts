@@ -12,5 +12,6 @@ export type { ServerHandle } from './server-process.ts';
 export type { ServiceProcess } from './service-process.ts';
 export * from './span-receiver.ts';
 export * from './span-tree.ts';
+export type { LogPlace, StackLog } from './stack-log.ts';
 export * from './tcp-front.ts';
 export * from './wait-for.ts';

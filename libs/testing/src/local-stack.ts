@@ -13,7 +13,6 @@ import {
   serviceInboxPrefix,
 } from '@sharedos/bus';
 import { type Address, type ServiceName, inboxPrefix } from '@sharedos/contracts';
-import type { EventStoreServer } from './event-store-server.ts';
 import { findServers } from './find-servers.ts';
 import { onFreePort } from './free-port.ts';
 import { startNats } from './nats-server.ts';
@@ -22,7 +21,7 @@ import { startRedis } from './redis-server.ts';
 import { type SealKey, sealKeyIn } from './seal-key.ts';
 import type { ServerHandle } from './server-process.ts';
 import { type ServiceProcess, startServiceProcess } from './service-process.ts';
-import { type LogPlace, startStackLog } from './stack-log.ts';
+import { type LogPlace, type StackLog, startStackLog } from './stack-log.ts';
 
 export interface LocalStackOptions {
   /** Who may connect from outside. */
@@ -75,8 +74,8 @@ export interface LocalStack {
   readonly nats: ServerHandle;
   /** Restarts with the same port and empty. */
   readonly redis: ServerHandle;
-  /** The EventStoreDB of the log, when it runs on one. */
-  readonly eventStore?: EventStoreServer;
+  /** The EventStoreDB of the log, when it runs on one, and what authorizers are told of it. */
+  readonly eventStore?: StackLog;
   startService(name: ServiceName, options?: StartServiceOptions): Promise<ServiceProcess>;
   /** Services still running, in the order they were started. */
   services(): readonly ServiceProcess[];
@@ -168,7 +167,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
       },
       nats,
       redis,
-      ...(stackLog === undefined ? {} : { eventStore: stackLog.server }),
+      ...(stackLog === undefined ? {} : { eventStore: stackLog }),
       startService: async (name, { instance, env, onLine } = {}) => {
         if (stopped !== undefined) throw new Error('the stack has been stopped');
         const count = (counts.get(name) ?? 0) + 1;
@@ -231,7 +230,7 @@ const serviceSettings = (
         SHAREDOS_SEAL_KEYS: `${sealKey.keyId}:${sealKey.privateKey}`,
       };
     case 'tool-executor':
-      return { SHAREDOS_FILES_ROOT: filesRoot, SHAREDOS_TOOL_NAMESPACES: 'files' };
+      return { SHAREDOS_FILES_ROOT: filesRoot, SHAREDOS_TOOL_NAMESPACES: 'files', SHAREDOS_ROOTS: JSON.stringify(roots) };
     case 'messaging-router':
       return {};
   }

@@ -1,6 +1,6 @@
 import { type Server, type Socket, connect, createServer } from 'node:net';
 
-/** A port in front of a server of this machine. Everything goes through, unless it is told otherwise. */
+/** A port in front of a server. Everything goes through, unless it is told otherwise. */
 export interface TcpFront {
   readonly port: number;
   /** From now on no byte passes in either direction, while connections stay open and new ones are taken. */
@@ -19,14 +19,14 @@ interface Pair {
   readonly inside: Socket;
 }
 
-/** @param port Where clients connect; a free one for 0. */
-export const openTcpFront = async (port: number, insidePort: number): Promise<TcpFront> => {
+/** @param port Where clients connect, on the loopback interface; a free one for 0. */
+export const openTcpFront = async (port: number, insidePort: number, insideHost = '127.0.0.1'): Promise<TcpFront> => {
   const pairs = new Set<Pair>();
   let held: (pair: Pair) => readonly Socket[] = () => [];
   const hold = (pair: Pair): void => held(pair).forEach((socket) => socket.pause());
 
   const server: Server = createServer((outside) => {
-    const inside = connect({ host: '127.0.0.1', port: insidePort });
+    const inside = connect({ host: insideHost, port: insidePort });
     const pair = { outside, inside };
     pairs.add(pair);
     for (const socket of [outside, inside]) {

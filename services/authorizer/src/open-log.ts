@@ -5,7 +5,7 @@ import type { z } from 'zod';
 import type { authorizerSettings } from './config.ts';
 
 type LogSettings = Pick<
-  { readonly [Name in keyof typeof authorizerSettings]: z.infer<(typeof authorizerSettings)[Name]> },
+  z.infer<z.ZodObject<typeof authorizerSettings>>,
   'SHAREDOS_EVENT_STORE' | 'SHAREDOS_EVENTSTORE_URL' | 'SHAREDOS_EVENTSTORE_PREFIX' | 'SHAREDOS_DEADLINE_MS'
 >;
 
