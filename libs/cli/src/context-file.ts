@@ -14,6 +14,8 @@ export const Context = z.strictObject({
   auditor: z.string().min(1).optional(),
   principals: z.record(z.string(), z.strictObject({ user: z.string(), password: z.string(), inboxPrefix: z.string() })),
   filesRoot: z.string().optional(),
+  /** Whose signatures of the audit proof are believed, as `id:key,…`. */
+  sealKeys: z.string().optional(),
   /** The process that keeps the system running; the file means nothing once it is gone. */
   pid: z.int().optional(),
 });

@@ -22,3 +22,10 @@ export const parseWhen = (text: string, now: number): string => {
   if (/^\d+[smhd]$/.test(text)) return timestampOf(now + parseDuration(text));
   throw usageFailure(`"${text}" is neither a time nor a duration: write 2026-12-31T00:00:00Z, or 12h`);
 };
+
+/** A timestamp, or a duration back from `now`. */
+export const parseSince = (text: string, now: number): string => {
+  if (instantOf(text) !== undefined) return text;
+  if (/^\d+[smhd]$/.test(text)) return timestampOf(now - parseDuration(text));
+  throw usageFailure(`"${text}" is neither a time nor so long ago: write 2026-12-31T00:00:00Z, or 15m`);
+};

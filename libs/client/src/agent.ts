@@ -68,7 +68,8 @@ export const runAgent = async (session: Session, decide: Decide, options: AgentO
       let memory = asked.memory;
       const decision = await decide(stepOf(asked, (kept) => (memory = kept)));
       const { token, step } = asked;
-      const answer: StepAnswer = { token, step, decision, ...(memory === undefined ? {} : { memory }) };
+      // The schema of decisions is the stricter one; a member left `undefined` is left away on the wire.
+      const answer: StepAnswer = { token, step, decision: decision as unknown as Json, ...(memory === undefined ? {} : { memory }) };
       const bytes = Buffer.byteLength(JSON.stringify(answer));
       return bytes < STEP_ANSWER_BYTES_MAX
         ? ok(answer)

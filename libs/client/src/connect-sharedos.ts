@@ -5,6 +5,14 @@ import { type AuditItem, type AuditOptions, type ReplayOptions, replayAudit, rep
 import { type AuditTail, type AuditTailOptions, tailAudit } from './audit-tail.ts';
 import type { ClientError } from './client-error.ts';
 import { type GrantCommands, grantCommands } from './grants.ts';
+import {
+  type AgentCommands,
+  type PolicyCommands,
+  type SettingsCommands,
+  agentCommands,
+  policyCommands,
+  settingsCommands,
+} from './management.ts';
 import { type Inbox, inboxOf } from './messages.ts';
 import { type RecordQueries, recordQueries } from './records.ts';
 import type { Session } from './session.ts';
@@ -34,6 +42,9 @@ export interface SharedOS {
   readonly principal: Address;
   readonly turns: Turns;
   readonly grants: GrantCommands;
+  readonly policy: PolicyCommands;
+  readonly settings: SettingsCommands;
+  readonly agents: AgentCommands;
   readonly messages: Inbox;
   readonly records: RecordQueries;
   readonly audit: {
@@ -78,6 +89,9 @@ export const connectSharedOS = async (options: ConnectOptions): Promise<SharedOS
     principal,
     turns,
     grants: grantCommands(session),
+    policy: policyCommands(session),
+    settings: settingsCommands(session),
+    agents: agentCommands(session),
     messages: inboxOf(session),
     records: recordQueries(session),
     audit: {

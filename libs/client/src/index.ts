@@ -1,8 +1,11 @@
 export type { AgentOptions, AgentStep, Decide, RunningAgent } from './agent.ts';
+export * from './audit-proof.ts';
+export type { AuditItem, AuditOptions, ReplayOptions } from './audit-replay.ts';
 export type { AuditTail, AuditTailOptions, Gap } from './audit-tail.ts';
 export * from './client-error.ts';
 export * from './connect-sharedos.ts';
 export type { GrantCommands } from './grants.ts';
+export type { AgentCommands, ChangeOptions, PolicyCommands, SettingsCommands } from './management.ts';
 export type { Inbox, OutgoingMessage } from './messages.ts';
 export { type NewTurn, type ScriptedCall, newTurn } from './new-turn.ts';
 export type { RecordQueries } from './records.ts';

@@ -1,5 +1,6 @@
 import type { BusSubscription, StoreRefusal } from '@sharedos/bus';
 import {
+  type Address,
   type ExecutionEvent,
   type ExecutionResult,
   type Result,
@@ -55,7 +56,8 @@ export interface Turns {
   watch(executionId: string, options?: SubmitOptions): Promise<Result<TurnWatcher, ClientError>>;
   get(executionId: string): Promise<Result<{ readonly summary: TurnSummary; readonly result?: ExecutionResult | undefined }, ClientError>>;
   list(query?: TurnList): Promise<Result<readonly TurnSummary[], ClientError>>;
-  cancel(executionId: string): Promise<Result<'cancelling' | 'cancelled' | 'ended', ClientError>>;
+  /** @param requester Whose turn it is, for whoever administers turns; one's own when absent. */
+  cancel(executionId: string, requester?: Address): Promise<Result<'cancelling' | 'cancelled' | 'ended', ClientError>>;
 }
 
 const RESULT_TIMEOUT_MS = 120_000;
@@ -127,8 +129,9 @@ export const turnsOf = (session: Session): ClosableTurns => {
       const answer = await ask(session, 'turn.list', TurnList, query, TurnListReply);
       return answer.ok ? ok(answer.value.turns) : answer;
     },
-    cancel: async (executionId) => {
-      const answer = await ask(session, 'turn.cancel', TurnCancel, { executionId }, TurnCancelReply);
+    cancel: async (executionId, requester) => {
+      const asked = { executionId, ...(requester === undefined ? {} : { requester }) };
+      const answer = await ask(session, 'turn.cancel', TurnCancel, asked, TurnCancelReply);
       return answer.ok ? ok(answer.value.outcome) : answer;
     },
     close: async () => {

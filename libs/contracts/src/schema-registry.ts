@@ -18,6 +18,7 @@ import * as toolNamespaces from './tool-namespaces.ts';
 import * as tools from './tools.ts';
 import * as agentWire from './wire/agent.ts';
 import * as authorityWire from './wire/authority.ts';
+import * as viewsWire from './wire/authority-views.ts';
 import { EscalationEvent } from './wire/escalation.ts';
 import * as grantWire from './wire/grant.ts';
 import * as ledgerWire from './wire/ledger.ts';
@@ -124,6 +125,10 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'grant.revoke': bodies([grantWire.GrantRevoke], grantWire.GrantReply),
   'grant.get': bodies([grantWire.GrantGet], grantWire.GrantReply),
   'grant.list': bodies([grantWire.GrantList], grantWire.GrantListReply),
+  'grant.tree': bodies([viewsWire.GrantTree], viewsWire.GrantTreeReply),
+  'grant.watch': bodies([viewsWire.GrantWatch], viewsWire.GrantWatchReply),
+  'grant.explain': bodies([viewsWire.GrantExplain], viewsWire.GrantExplainReply),
+  'grant.who': bodies([viewsWire.GrantWho], viewsWire.GrantWhoReply),
   'policy.set': bodies([policyWire.PolicySetRequest], policyWire.PolicyReply),
   'policy.get': bodies([policyWire.PolicyGet], policyWire.PolicyReply),
   'policy.stop': bodies([policyWire.PolicyStop], policyWire.PolicyStopReply),
@@ -136,6 +141,8 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'authority.open': bodies([authorityWire.AuthorityOpen], authorityWire.AuthorityOpenReply),
   'authority.decide': bodies([authorityWire.AuthorityDecide], authorityWire.AuthorityDecideReply),
   'authority.reach': bodies([authorityWire.AuthorityReach], authorityWire.AuthorityReachReply),
+  'authority.explain': bodies([viewsWire.AuthorityExplain], viewsWire.AuthorityExplainReply),
+  'authority.who': bodies([viewsWire.AuthorityWho], viewsWire.AuthorityWhoReply),
   'usage.distrust': bodies([authorityWire.UsageDistrust], authorityWire.UsageDistrustReply),
   'usage.held': bodies([authorityWire.UsageHeld], authorityWire.UsageHeldReply),
   'usage.release': bodies([authorityWire.UsageRelease], authorityWire.UsageReleaseReply),

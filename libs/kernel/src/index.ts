@@ -1,7 +1,6 @@
 export * from './agent-card.ts';
 export * from './agent.ts';
 export * from './asking.ts';
-export * from './audit-chain.ts';
 export * from './audit-sink.ts';
 export * from './audit.ts';
 export * from './authority-resolver.ts';

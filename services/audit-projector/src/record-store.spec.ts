@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { chainAfter, chainStart } from '@sharedos/kernel';
+import { chainAfter, chainStart } from '@sharedos/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { alice, fold, recordOf, recordStore } from './record.fixture.ts';
 import type { RecordFilter, RecordStore } from './record-store.ts';

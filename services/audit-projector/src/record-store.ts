@@ -3,15 +3,17 @@ import {
   type Address,
   type AuditEvent,
   type AuditRecord,
+  type ChainState,
   type ChainedRecord,
   type SealedHead,
   type SummaryOfRecords,
   addressKey,
   byCodeUnit,
+  chainAfter,
+  chainStart,
   encodeName,
   instantOf,
 } from '@sharedos/contracts';
-import { type ChainState, chainAfter, chainStart } from '@sharedos/kernel';
 import { SCHEMA, SCHEMA_VERSION } from './record-schema.ts';
 
 /** What a query asks of the records of one namespace; an absent field does not narrow. */
@@ -192,6 +194,9 @@ export class RecordStore {
       `SELECT grantId, count(*) AS taken FROM record WHERE ${where.text} AND used = 1
        GROUP BY grantId ORDER BY taken DESC, grantId LIMIT ${SUMMARY_ROWS}`,
     ).all(...where.values) as unknown as SummaryOfRecords['uses'];
+    const head = this.#run('SELECT body FROM head WHERE namespace = ? ORDER BY sequence DESC LIMIT 1').get(key) as
+      | { body: string }
+      | undefined;
     const decided = (outcome: string, outage: number): number =>
       sum(groups.filter((group) => group.type === 'authorization.checked' && group.outcome === outcome && group.outage === outage));
     return {
@@ -202,6 +207,7 @@ export class RecordStore {
         .sort((a, b) => b.count - a.count || byCodeUnit(a.reason, b.reason) || byCodeUnit(a.type, b.type))
         .slice(0, SUMMARY_ROWS),
       uses: uses.map((row) => ({ ...row })),
+      ...(head === undefined ? {} : { head: JSON.parse(head.body) as SealedHead }),
       upTo: this.#position,
     };
   }

@@ -152,6 +152,7 @@ const contextOfStack = async (stack: LocalStack, options: UpOptions): Promise<Co
       everybody.map((principal) => [principalName(principal), stack.credentials.principal(options.namespace, principal)]),
     ),
     filesRoot: stack.filesRoot,
+    sealKeys: stack.sealKeys.map(({ keyId, publicKey }) => `${keyId}:${publicKey}`).join(','),
     pid: process.pid,
   };
 };

@@ -35,10 +35,22 @@ export type GrantRevoke = z.infer<typeof GrantRevoke.schema>;
 export const GrantGet = wireMessage('grant.get/1', z.strictObject({ grantId: NameId }));
 export type GrantGet = z.infer<typeof GrantGet.schema>;
 
-/** Grants that the caller issued or holds, in order of id, after `after`. */
+/**
+ * Grants that the caller issued or holds, in order of id, after `after`; of these, those that a filter names. Live are grants that
+ * are neither revoked nor expired themselves.
+ */
 export const GrantList = wireMessage(
   'grant.list/1',
-  z.strictObject({ role: z.enum(['issuer', 'subject']), limit: z.int().min(1).max(500).optional(), after: NameId.optional() }),
+  z.strictObject({
+    role: z.enum(['issuer', 'subject']),
+    limit: z.int().min(1).max(500).optional(),
+    after: NameId.optional(),
+    state: z.enum(['live', 'ended']).optional(),
+    subject: Address.optional(),
+    issuer: Address.optional(),
+    /** The answer holds at least this much of the log; everything acknowledged before the request when absent. */
+    revision: Revision.optional(),
+  }),
 );
 export type GrantList = z.infer<typeof GrantList.schema>;
 

@@ -105,6 +105,8 @@ export const SummaryOfRecords = z.strictObject({
   ),
   /** Uses that decisions took of each bounded grant, the most used first. */
   uses: bounded(z.array(z.strictObject({ grantId: Id, taken: Count })), 0, 500),
+  /** The newest signed head: whoever keeps it can tell later that nothing before it was lost or changed. */
+  head: SealedHead.optional(),
   /** Where the read model stands. */
   upTo: z.int().min(0),
 });

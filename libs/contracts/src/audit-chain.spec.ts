@@ -1,6 +1,7 @@
-import { type ChainHead, type SealedHead, canonicalJson, sha256 } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { type ChainLink, ChainVerifier, chainAfter, chainStart } from './audit-chain.ts';
+import { canonicalJson, sha256 } from './canonical.ts';
+import type { ChainHead, SealedHead } from './wire/seal.ts';
 
 const NAMESPACE = 'w1';
 /** Stands in for a signature: whoever knows the word can make one. */

@@ -1,4 +1,5 @@
-import { type ChainHead, type SealedHead, hashOf, sha256 } from '@sharedos/contracts';
+import { hashOf, sha256 } from './canonical.ts';
+import type { ChainHead, SealedHead } from './wire/seal.ts';
 
 /**
  * The records of one namespace as a hash chain, in the order of their stream: changing, leaving out, adding or moving one of them
