@@ -26,6 +26,14 @@ describe('the runtime of an agent', () => {
     ['model', 'sharedos.model.messages'],
   ])('is, when its registration says %s, %s', (name, id) => expect(idOf(name)).toBe(id));
 
+  it('is a harness that the operator stated, by the name given there', () => {
+    const stated = { SHAREDOS_HARNESSES: JSON.stringify({ 'our-codex': { vendor: 'codex', command: '/usr/bin/codex' } }) };
+    expect(runtimes(stated).resolve('our-codex', { model: 'm' }).manifest.id).toBe('sharedos.codex.mcp');
+    expect(() => runtimes(stated).resolve('our-codex', { command: '/bin/sh' })).toThrow();
+    expect(() => runtimes({}).resolve('our-codex')).toThrow('none of that name');
+    expect(() => runtimes({ SHAREDOS_HARNESSES: '{"x":{"vendor":"codex"}}' })).toThrow();
+  });
+
   it('is the executor’s own when its registration says nothing', () => {
     const own = runtimes().resolve('remote');
     expect(runtimeOf(runtimes(), own, undefined)).toBe(own);

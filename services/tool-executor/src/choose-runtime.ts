@@ -7,7 +7,16 @@ import {
   STEP_ANSWER_BYTES_MAX,
   principalSubject,
 } from '@sharedos/contracts';
-import { type AskAgent, type Runtime, RuntimeRegistry, modelRuntime, remoteRuntime, scriptedRuntime, tokenFile } from '@sharedos/runtime';
+import {
+  type AskAgent,
+  type Runtime,
+  RuntimeRegistry,
+  modelRuntime,
+  openHarness,
+  remoteRuntime,
+  scriptedRuntime,
+  tokenFile,
+} from '@sharedos/runtime';
 import { z } from 'zod';
 import { type RuntimeSettings, modelProvider } from './runtime-settings.ts';
 
@@ -31,7 +40,7 @@ export interface RuntimePorts {
   readonly onTurnError: (error: unknown) => void;
 }
 
-/** The runtimes that this executor has, by name: `scripted`, `remote`, and `model` where a provider is configured. */
+/** The runtimes that this executor has, by name: `scripted`, `remote`, `model` where a provider is configured, and its harnesses. */
 export const executorRuntimes = (settings: RuntimeSettings, { bus, clock, onTurnError }: RuntimePorts): RuntimeRegistry => {
   const runtimes = new RuntimeRegistry();
   runtimes.register('scripted', (config) => {
@@ -48,6 +57,8 @@ export const executorRuntimes = (settings: RuntimeSettings, { bus, clock, onTurn
       modelRuntime({ wire, baseUrl, model, ...named, ...stated(ModelConfig.parse(config)), auth, onTurnError }),
     );
   }
+  for (const [name, harness] of Object.entries(settings.SHAREDOS_HARNESSES))
+    runtimes.register(name, openHarness(harness, { clock, onTurnError }));
   return runtimes;
 };
 

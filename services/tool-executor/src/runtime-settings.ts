@@ -1,4 +1,4 @@
-import type { ModelRuntimeOptions } from '@sharedos/runtime';
+import { type ModelRuntimeOptions, readHarnesses } from '@sharedos/runtime';
 import { z } from 'zod';
 
 /** Which runtimes this executor has. Only the operator says where a model is and with which key it is asked. */
@@ -6,7 +6,7 @@ export const runtimeSettings = {
   SHAREDOS_RUNTIME: z
     .string()
     .default('scripted')
-    .meta({ description: 'Runtime of an agent whose registration names none: scripted, remote, or model' }),
+    .meta({ description: 'Runtime of an agent whose registration names none: scripted, remote, model, or the name of a harness' }),
   SHAREDOS_MODEL_WIRE: z
     .enum(['chat-completions', 'responses', 'messages'])
     .optional()
@@ -24,6 +24,16 @@ export const runtimeSettings = {
     .min(1)
     .optional()
     .meta({ description: 'Who serves the model, for results and spans; by the wire when absent' }),
+  SHAREDOS_HARNESSES: z
+    .string()
+    .default('{}')
+    .transform((stated, context) => {
+      const read = readHarnesses(stated);
+      if (read.ok) return read.value;
+      context.addIssue({ code: 'custom', message: read.error });
+      return z.NEVER;
+    })
+    .meta({ description: 'Coding CLIs that run turns, as JSON: by name the vendor, command, args, env, model; see docs/harnesses.md' }),
 };
 
 export type RuntimeSettings = z.infer<z.ZodObject<typeof runtimeSettings>>;

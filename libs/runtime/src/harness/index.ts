@@ -1,5 +1,6 @@
 export { claudeCode } from './claude-code.ts';
 export { codex } from './codex.ts';
+export * from './configured-harness.ts';
 export { deepseek } from './deepseek.ts';
 export * from './harness-runtime.ts';
 export { pi } from './pi.ts';
