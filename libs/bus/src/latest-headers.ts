@@ -1,4 +1,4 @@
-import { type Result, type Unavailable, ok, parseSubject, unavailable } from '@sharedos/contracts';
+import { type Address, type Result, type Unavailable, ok, parseSubject, unavailable } from '@sharedos/contracts';
 import { nuid } from 'nats';
 import type { Bus } from './bus.ts';
 import { headerOf } from './headers.ts';
@@ -7,6 +7,8 @@ import { within } from './waiting.ts';
 
 /** The last message on one subject, without its body. */
 export interface LatestHeaders {
+  /** Whom the subject names, where its kind names one. */
+  readonly principal: Address | undefined;
   /** What follows the principal in the subject. */
   readonly rest: readonly string[];
   readonly storedAt: number;
@@ -58,7 +60,7 @@ export const latestHeaders = async (
       const parsed = error === null ? parseSubject(message.subject) : undefined;
       const place = placeOf(message.reply);
       if (parsed === undefined || place === undefined) return;
-      found.push({ rest: parsed.rest, storedAt: place.storedAt, header: (header) => headerOf(message.headers, header) });
+      found.push({ principal: parsed.principal, rest: parsed.rest, storedAt: place.storedAt, header: (header) => headerOf(message.headers, header) });
       if (found.length >= expected) resolve(true);
     },
   });

@@ -8,7 +8,7 @@ const WAITING_MAX = 10_000;
  * Writes the records of what was changed. A change stands in the log before its record is written, so a record that cannot be
  * written now is kept and written as soon as it can be. What this process forgets by ending, the next one writes from the log.
  *
- * @see docs/adr/0007-acts-are-recorded-from-the-log.md
+ * @see docs/adr/0008-acts-are-recorded-from-the-log.md
  */
 export class ActRecords {
   readonly #audit: Ports['audit'];

@@ -7,8 +7,10 @@ import {
   namespaceSubject,
   timestampOf,
   refused,
+  sameAddress,
 } from '@sharedos/contracts';
 import { foldExecution, invariant } from '@sharedos/kernel';
+import { mayAdministerTurns } from './administer-turns.ts';
 import { queuedRequests } from './find-request.ts';
 import { interruptTurn } from './interrupt-turn.ts';
 import type { Ports } from './ports.ts';
@@ -19,14 +21,19 @@ const OWNER_ANSWER_MS = 2_000;
 type CancelReply = Reply<{ outcome: 'cancelling' | 'cancelled' | 'ended' }>;
 
 /**
- * Cancels one of the caller's turns. A running one is stopped by its owner, which writes the end. One that nobody has taken is
+ * Cancels one of the caller's turns, or, for whoever administers turns, one of the requester named. A running one is stopped by its owner, which writes the end. One that nobody has taken is
  * ended here, before anybody can: whoever takes it then finds its answer on record.
  */
 export const cancelTurn =
   (ports: Ports) =>
-  async ({ executionId }: TurnCancel, { namespaceId, principal }: Delivery): Promise<CancelReply> => {
+  async ({ executionId, requester }: TurnCancel, delivery: Delivery): Promise<CancelReply> => {
+    const { namespaceId, principal } = delivery;
     invariant(principal !== undefined, 'turns are cancelled by principals');
-    const from = { namespaceId, requester: principal };
+    if (requester !== undefined && !sameAddress(requester, principal)) {
+      const right = await mayAdministerTurns(ports, { ...delivery, principal }, 'cancel', executionId);
+      if (!right.ok) return right;
+    }
+    const from = { namespaceId, requester: requester ?? principal };
     const read = await ports.ledger.read(executionKey(from, executionId));
     if (!read.ok) return unavailable();
     const { state, claimed } = foldExecution(read.value?.records ?? []);

@@ -11,8 +11,9 @@ import {
 } from '@sharedos/contracts';
 import { cancelTurn } from './cancel-turn.ts';
 import { controlExecution } from './control-execution.ts';
+import { listTurns } from './list-turns.ts';
 import type { Ports } from './ports.ts';
-import { getTurn, listTurns } from './read-turns.ts';
+import { getTurn } from './read-turns.ts';
 import { takeTurn } from './take-turn.ts';
 
 /** All that the tool-executor does, on one screen: it takes turns from the queue, and answers for them. */

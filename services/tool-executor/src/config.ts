@@ -1,4 +1,4 @@
-import { askingSettings } from '@sharedos/bus';
+import { askingSettings, rootsSetting } from '@sharedos/bus';
 import { z } from 'zod';
 import { runtimeSettings } from './runtime-settings.ts';
 
@@ -8,6 +8,9 @@ const count = (max: number) => z.coerce.number().int().min(1).max(max);
 export const executorSettings = {
   ...askingSettings,
   SHAREDOS_FILES_ROOT: z.string().min(1).meta({ description: 'Folder under which the files of every namespace and owner lie' }),
+  SHAREDOS_ROOTS: rootsSetting.meta({
+    description: 'Root principals of each namespace; they administer its turns, and what they grant over sharedos.admin lets others',
+  }),
   SHAREDOS_TOOL_NAMESPACES: z
     .string()
     .default('')

@@ -54,6 +54,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     runtimeOf: (choice) => runtimeOf(runtimes, ownRuntime, choice),
     defaults,
     running,
+    roots: settings.SHAREDOS_ROOTS,
     rules: { toolNamespaces: settings.SHAREDOS_TOOL_NAMESPACES, horizonMs: settings.SHAREDOS_HORIZON_MS, skewMs: CLOCK_SKEW_MS },
     audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
     clock,

@@ -1,4 +1,4 @@
-import type { AuthorityClient, Bus } from '@sharedos/bus';
+import type { AuthorityClient, Bus, Roots } from '@sharedos/bus';
 import type { AuditEvent, Instant, Result, RuntimeChoice, Unavailable } from '@sharedos/contracts';
 import type { Ledger } from '@sharedos/ledger';
 import type { Envelope, Runtime } from '@sharedos/runtime';
@@ -27,6 +27,8 @@ export interface Ports {
   };
   readonly running: RunningTurns;
   readonly rules: AcceptanceRules;
+  /** Who may administer the turns of others, and whose grants let others; nobody when absent. */
+  readonly roots?: Roots;
   /** Writes one record of a request that never became a turn, and so has no place in the ledger. */
   readonly audit: (event: AuditEvent) => Promise<Result<void, Unavailable>>;
   readonly clock: () => Instant;
