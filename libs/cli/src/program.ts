@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import type { Terminal } from './command-line.ts';
 import { auditCommand } from './commands/audit.ts';
 import { checkCommand } from './commands/check.ts';
+import { devCommand } from './commands/dev.ts';
 import { envCommand } from './commands/env.ts';
 import { grantCommand } from './commands/grant.ts';
 import { messageCommand } from './commands/message.ts';
@@ -43,6 +44,7 @@ standard error, and in the document {"error":{"code","message"}} when there is n
     recordsCommand,
     auditCommand,
     envCommand,
+    devCommand,
   ]) {
     program.addCommand(withCommonOptions(command(terminal)));
   }
