@@ -312,6 +312,8 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
   'authority.decide.reply/1': reply(verdict, {
     valid: { denied: { ok: true, value: { revision, status: 'denied', code: 'no_matching_grant', audit: [] } } },
   }),
+  'authority.namespace/1': object({}, [], { valid: { 'of-an-agent': { agentId: 'scout' } }, invalid: { 'blank-id': { agentId: ' ' } } }),
+  'authority.namespace.reply/1': reply({ revision, settings: {}, policyVersion: 4, toolNamespaces: ['files'], agent }),
   'authority.reach/1': object({ token: 'token', context, ceilings: [call.ceiling] }, ['token', 'context', 'ceilings']),
   'authority.reach.reply/1': reply({
     revision,

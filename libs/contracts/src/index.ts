@@ -33,6 +33,7 @@ export * from './wire/ledger.ts';
 export * from './wire/log.ts';
 export * from './wire/management.ts';
 export * from './wire/message.ts';
+export * from './wire/namespace.ts';
 export * from './wire/policy.ts';
 export * from './wire/records.ts';
 export * from './wire/runtime.ts';

@@ -24,6 +24,7 @@ import * as grantWire from './wire/grant.ts';
 import * as ledgerWire from './wire/ledger.ts';
 import * as logWire from './wire/log.ts';
 import * as messageWire from './wire/message.ts';
+import * as namespaceWire from './wire/namespace.ts';
 import * as policyWire from './wire/policy.ts';
 import * as recordsWire from './wire/records.ts';
 import { Revision } from './wire/revision.ts';
@@ -140,6 +141,7 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'agent.get': bodies([agentWire.AgentGet], agentWire.AgentReply),
   'authority.open': bodies([authorityWire.AuthorityOpen], authorityWire.AuthorityOpenReply),
   'authority.decide': bodies([authorityWire.AuthorityDecide], authorityWire.AuthorityDecideReply),
+  'authority.namespace': bodies([namespaceWire.AuthorityNamespace], namespaceWire.AuthorityNamespaceReply),
   'authority.reach': bodies([authorityWire.AuthorityReach], authorityWire.AuthorityReachReply),
   'authority.explain': bodies([viewsWire.AuthorityExplain], viewsWire.AuthorityExplainReply),
   'authority.who': bodies([viewsWire.AuthorityWho], viewsWire.AuthorityWhoReply),

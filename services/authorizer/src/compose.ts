@@ -6,6 +6,8 @@ import {
   AgentWithdraw,
   AuthorityDecide,
   AuthorityDecideReply,
+  AuthorityNamespace,
+  AuthorityNamespaceReply,
   AuthorityOpen,
   AuthorityOpenReply,
   AuthorityReach,
@@ -42,6 +44,7 @@ import { issueGrant } from './issue-grant.ts';
 import { openAuthority } from './open-authority.ts';
 import type { CommandPorts, Ports } from './ports.ts';
 import { reachAuthority } from './reach-authority.ts';
+import { readNamespace } from './read-namespace.ts';
 import { getAgent, registerAgent, withdrawAgent } from './register-agent.ts';
 import { heldUses, releaseUses } from './release-uses.ts';
 import { getGrant, listGrants } from './read-grants.ts';
@@ -77,6 +80,7 @@ export const composeAuthorizer = (given: Ports, records: ActRecords = new ActRec
     route('agent.get', { request: AgentGet, reply: AgentReply, handle: getAgent(ports, turns) }),
     route('authority.open', { request: AuthorityOpen, reply: AuthorityOpenReply, handle: openAuthority(ports, turns) }),
     route('authority.decide', { request: AuthorityDecide, reply: AuthorityDecideReply, handle: decideAuthority(ports, turns) }),
+    route('authority.namespace', { request: AuthorityNamespace, reply: AuthorityNamespaceReply, handle: readNamespace(ports) }),
     route('authority.reach', { request: AuthorityReach, reply: AuthorityReachReply, handle: reachAuthority(ports, turns) }),
     route('usage.distrust', { request: UsageDistrust, reply: UsageDistrustReply, handle: distrustUsage(ports) }),
     route('usage.held', { request: UsageHeld, reply: UsageHeldReply, handle: heldUses(ports) }),

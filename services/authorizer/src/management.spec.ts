@@ -9,6 +9,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import { type World, admin, alice, authorizerWorld, bob, carol, contextAt, toRead } from './authorizer.fixture.ts';
 import { issueGrant } from './issue-grant.ts';
+import { readNamespace } from './read-namespace.ts';
 import { getAgent, registerAgent, withdrawAgent } from './register-agent.ts';
 import { getPolicy, resumeStopped, setPolicy } from './set-policy.ts';
 import { getSettings, setSettings } from './set-settings.ts';
@@ -387,6 +388,27 @@ describe('the settings of a namespace', () => {
     // Named are the first, however many there are.
     expect(opened.status === 'resolved' && opened.snapshot.grantIds).toHaveLength(256);
     expect(await verdictOf(world, opened.token)).toMatchObject({ status: 'allowed' });
+  });
+});
+
+describe('what services are told of a namespace', () => {
+  it('is what was acknowledged before they asked, with the agent they ask about', async () => {
+    const world = await authorizerWorld();
+    const manage = managing(world);
+    const ask = (agentId?: string) =>
+      readNamespace(world.ports)(agentId === undefined ? {} : { agentId }, world.delivery('authority.namespace'));
+    expect(await ask('bob')).toMatchObject({ ok: true, value: { revision: 'log@0', policyVersion: 0, settings: { turnsRunningMax: 256 } } });
+    await manage.setPolicy(forbidReading);
+    await manage.setSettings({ turnsRunningMax: 3 });
+    await manage.register(admin);
+    const told = await ask('bob');
+    expect(told).toMatchObject({
+      ok: true,
+      value: { revision: 'log@3', policyVersion: 1, settings: { turnsRunningMax: 3 }, agent: { status: 'proposed' } },
+    });
+    expect(await ask()).not.toHaveProperty('value.agent');
+    world.store.stop();
+    expect(await ask('bob')).toMatchObject(refusedWith('authority_unavailable', true));
   });
 });
 
