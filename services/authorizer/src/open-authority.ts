@@ -1,16 +1,20 @@
 import {
+  type AccessContext,
   type AuthorityOpen,
   type AuthoritySnapshot,
   type Instant,
   type OpenedAuthority,
   type Reply,
+  type RuntimeChoice,
   instantOf,
   revisionOf,
   timestampOf,
   refused,
 } from '@sharedos/contracts';
+import type { Position } from '@sharedos/event-store';
 import { GRANTS_MAX, authorityResolved } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
+import type { NamespaceIndex } from './namespace-index.ts';
 import type { Ports } from './ports.ts';
 import type { TurnAuthorities } from './turn-authorities.ts';
 import { contextHash } from './turn-token.ts';
@@ -53,7 +57,8 @@ export const openAuthority =
 
     const validUntil = timestampOf((admittedAt + validForMs + limits.turnGraceMs) satisfies Instant);
     const token = tokens.sign({ ...claims, validUntil });
-    const opened = { token, revision, admittedAt: timestampOf(admittedAt), validUntil };
+    const runtime = runtimeChosen(fold.namespaces, context, position);
+    const opened = { token, revision, admittedAt: timestampOf(admittedAt), validUntil, ...(runtime === undefined ? {} : { runtime }) };
     if ('authority' in loaded) return { ok: true, value: { status: 'resolved', ...opened, ...underPolicy, snapshot: loaded.authority.snapshot } };
     const { code, detail } = loaded.failure;
     return {
@@ -65,3 +70,13 @@ export const openAuthority =
 /** Names the first of very many grants: their number and the hash, which stand for all of them, do not change. */
 const shortened = (snapshot: AuthoritySnapshot): AuthoritySnapshot =>
   snapshot.grantCount > GRANTS_MAX ? { ...snapshot, grantIds: snapshot.grantIds.slice(0, GRANTS_MAX) } : snapshot;
+
+/** What an agent's registration says of its runtime, once its authority and its owner have both agreed to it. */
+const runtimeChosen = (
+  namespaces: NamespaceIndex,
+  { namespaceId, actor }: AccessContext,
+  position: Position,
+): RuntimeChoice | undefined => {
+  const registered = actor.kind === 'agent' ? namespaces.agentAt(namespaceId, actor.agentId, position) : undefined;
+  return registered?.status === 'active' ? registered.terms.runtime : undefined;
+};

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { AuthorityClient, runService, serveRoutes, storeAudit, workQueue } from '@sharedos/bus';
+import { escalateTool } from '@sharedos/kernel';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { RemoteAgentFailure, createEnvelope } from '@sharedos/runtime';
 import { ToolRegistry, filesProvider, filesTools } from '@sharedos/tools';
@@ -20,6 +21,8 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
   const instance = `${name}-${randomUUID().slice(0, 8)}`;
   const registry = new ToolRegistry();
   for (const tool of filesTools(filesProvider({ root: settings.SHAREDOS_FILES_ROOT }))) registry.register(tool);
+  // Asking for a human is a capability like any other: nobody has it whom it was not granted.
+  registry.register(escalateTool);
 
   const maxToolCalls = settings.SHAREDOS_MAX_TOOL_CALLS;
   const defaults = {
