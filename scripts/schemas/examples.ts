@@ -33,6 +33,7 @@ export interface Examples {
  * parser refuses it; each is named here with the reason, and the test fails when one turns out to be stated after all.
  */
 export const OUTSIDE_THE_SCHEMA: Readonly<Record<string, string>> = {
+  'nothing-asked': 'a patch that says something is judged over two fields',
   'blank-id': 'identifiers are trimmed before their length is judged',
   'repeated-tool-namespace': 'uniqueness is judged after trimming',
   'path-traversal': 'segments that are `.` or `..` are refused by a refinement',
@@ -104,6 +105,15 @@ const atNight = {
   daily: { from: '22:00', to: '06:00' },
   reason: 'the archive is copied at night',
 };
+const explained = {
+  revision,
+  admittedAt: at,
+  decision: { allowed: false, reasonCode: 'no_matching_grant' },
+  grantsResolved: 2,
+  rejections: [{ grantId: 'grant-1', reason: 'window' }],
+  omitted: 1,
+  usage: { 'grant-2': 3 },
+};
 const rules = { language: 'sharedos.rules/1', rules: [atNight, { id: 'frozen', effect: 'freeze', actor: scout }] };
 const stop = { target: { kind: 'agent', agent: scout }, reason: 'it deletes files', by: alice, at };
 const policy = { document: rules, stops: [stop], version: 4 };
@@ -114,6 +124,7 @@ const agent = {
   version: 1,
   at,
 };
+const choice = { commandId: 'command-1', by: alice, update: { enable: ['repo'] }, whenUnset: ['files'] };
 const logEvent = {
   eventId: '0190a3f0-7b1c-5d2e-8f00-0123456789ab',
   type: 'GrantIssued',
@@ -231,10 +242,57 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     { invalid: { 'own-parent': { ok: true, value: { grant: { ...grant, parentGrantId: 'grant-1' }, revision } } } },
   ),
   'grant.list/1': object({ role: 'issuer' }, ['role'], {
-    valid: { paged: { role: 'subject', limit: 100, after: 'grant-1' } },
-    invalid: { 'role-unknown': { role: 'owner' } },
+    valid: {
+      paged: { role: 'subject', limit: 100, after: 'grant-1' },
+      filtered: { role: 'issuer', state: 'live', subject: scout, issuer: alice, revision },
+    },
+    invalid: { 'role-unknown': { role: 'owner' }, 'state-unknown': { role: 'issuer', state: 'expired' } },
   }),
   'grant.list.reply/1': reply({ grants: [grant], next: 'grant-1', revision }),
+  'grant.tree/1': object({ grantId: 'grant-1' }, ['grantId'], {
+    valid: { 'next-page': { grantId: 'grant-1', depth: 16, limit: 500, after: ['grant-1', 'grant-2'], revision } },
+    invalid: { 'too-deep': { grantId: 'grant-1', depth: 17 }, 'after-nothing': { grantId: 'grant-1', after: [] } },
+  }),
+  'grant.tree.reply/1': reply({ nodes: [{ depth: 0, grant }], next: ['grant-1'], revision }),
+  'grant.watch/1': object({ after: revision }, ['after'], {
+    valid: { patient: { after: revision, waitMs: 20_000, limit: 10 } },
+    invalid: { 'too-patient': { after: revision, waitMs: 20_001 }, 'after-an-instant': { after: at } },
+  }),
+  'grant.watch.reply/1': reply({ grants: [grant], revision }),
+  'grant.explain/1': object(
+    {
+      actor: scout,
+      authority: alice,
+      purpose: 'read notes',
+      request: { resource: { namespace: 'files', path: ['notes'] }, action: 'read' },
+    },
+    ['actor', 'authority', 'purpose', 'request'],
+  ),
+  'grant.explain.reply/1': reply(explained),
+  'authority.explain/1': object({ context, request: { resource: { namespace: 'files', path: ['notes'] }, action: 'read' } }, [
+    'context',
+    'request',
+  ]),
+  'authority.explain.reply/1': reply(explained),
+  'grant.who/1': object({ resource: { namespace: 'files', path: ['notes'] }, action: 'read' }, ['resource', 'action'], {
+    valid: {
+      'next-page': {
+        resource: { namespace: 'files', path: ['notes'], owner: alice },
+        action: 'read',
+        purpose: 'read notes',
+        revision,
+        limit: 200,
+        after: { of: 'owner', grantId: 'grant-1' },
+      },
+    },
+    invalid: { 'page-too-large': { resource: { namespace: 'files', path: [] }, action: 'read', limit: 201 } },
+  }),
+  'grant.who.reply/1': reply({ holders: [{ subject: scout, authority: alice, grantId: 'grant-1' }], revision }),
+  'authority.who/1': object({ resource: { namespace: 'files', path: ['notes'], owner: alice }, action: 'read' }, ['resource', 'action'], {
+    valid: {},
+    invalid: { 'of-nobody': { resource: { namespace: 'files', path: ['notes'] }, action: 'read' } },
+  }),
+  'authority.who.reply/1': reply({ holders: [], next: { of: 'several', grantId: 'grant-1' }, revision }),
 
   'policy.set/1': object({ commandId: 'command-1', document: rules }, ['commandId', 'document'], {
     valid: {
@@ -314,6 +372,10 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
   }),
   'authority.namespace/1': object({}, [], { valid: { 'of-an-agent': { agentId: 'scout' } }, invalid: { 'blank-id': { agentId: ' ' } } }),
   'authority.namespace.reply/1': reply({ revision, settings: {}, policyVersion: 4, toolNamespaces: ['files'], agent }),
+  'authority.tools/1': object(choice, ['commandId', 'by', 'update', 'whenUnset'], {
+    invalid: { 'nothing-asked': { ...choice, update: {} } },
+  }),
+  'authority.tools.reply/1': reply({ enabled: ['files', 'repo'], revision }),
   'authority.reach/1': object({ token: 'token', context, ceilings: [call.ceiling] }, ['token', 'context', 'ceilings']),
   'authority.reach.reply/1': reply({
     revision,
@@ -368,8 +430,15 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     invalid: { 'wait-too-long': { after: 0, waitMs: 20_001 }, 'before-the-first': { after: -1 } },
   }),
   'records.replay.reply/1': reply(
-    { records: [{ count: 3, sequence: 17, chain: hash, event: decided }], heads: [sealed], after: 17, heldAfter: 0, session: 'abc.def' },
-    { invalid: { 'without-session': { ok: true, value: { records: [], heads: [], after: 17, heldAfter: 0 } } } },
+    {
+      records: [{ count: 3, sequence: 17, chain: hash, event: decided }],
+      heads: [sealed],
+      after: 17,
+      headsAfter: 4,
+      heldAfter: 0,
+      session: 'abc.def',
+    },
+    { invalid: { 'without-session': { ok: true, value: { records: [], heads: [], after: 17, headsAfter: 4, heldAfter: 0 } } } },
   ),
   'records.summary/1': object({}, [], {
     valid: { 'a-day': { since: at, until: later } },

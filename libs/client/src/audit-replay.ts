@@ -17,7 +17,7 @@ import { type Session, ask } from './session.ts';
 export interface ReplayOptions {
   /** Only what comes after this place; 0 or absent begins with the first record there is. */
   readonly after?: number;
-  /** Go on with what is recorded from now on, until `signal`. Absent: end where the records end now. */
+  /** Go on with what is recorded from now on, until `signal`. Absent: end where the records end, once a head has been signed on the last. */
   readonly follow?: boolean;
   readonly signal?: AbortSignal;
   /** In whose name: the root principal whose grant to read is used. */
@@ -45,12 +45,15 @@ const LONGEST_PAUSE_MS = 5_000;
 export async function* replayPages(session: Session, options: ReplayOptions): AsyncGenerator<Result<RecordsPage, ClientError>> {
   const { follow = false, signal, authority } = options;
   let after = options.after ?? 0;
+  let headsAfter = 0;
+  let sealedUpTo = after;
   let sessionOfReader: string | undefined;
   for (let failures = 0; signal?.aborted !== true;) {
     const asked: RecordsReplay = {
       after,
+      headsAfter,
       // The answer has to arrive within the deadline of the request, which begins with the waiting.
-      ...(follow ? { waitMs: Math.min(REPLAY_WAIT_MS_MAX, Math.floor(session.requestTimeoutMs / 2)) } : {}),
+      ...(follow || sealedUpTo < after ? { waitMs: Math.min(REPLAY_WAIT_MS_MAX, Math.floor(session.requestTimeoutMs / 2)) } : {}),
       ...(sessionOfReader === undefined ? {} : { session: sessionOfReader }),
       ...(authority === undefined ? {} : { authority }),
     };
@@ -67,6 +70,9 @@ export async function* replayPages(session: Session, options: ReplayOptions): As
     if (!isEmpty) yield page;
     else if (!follow) return;
     after = page.value.after;
+    headsAfter = page.value.headsAfter;
+    sealedUpTo = page.value.heads.at(-1)?.head.sequence ?? sealedUpTo;
+    if (!follow && !isEmpty && page.value.records.length === 0 && sealedUpTo >= after) return;
   }
 }
 

@@ -8,6 +8,8 @@ const BATCH_MAX = 512;
 export interface FollowRecords extends Follow {
   /** Waits for the next fold. @returns Whether there was one by the deadline. */
   folded(timeoutMs: number): Promise<boolean>;
+  /** Something else is new: whoever waits looks again. */
+  news(): void;
 }
 
 /**
@@ -36,6 +38,9 @@ export const followRecords = (
       void follow.stop();
       return;
     }
+    news();
+  };
+  const news = (): void => {
     const waiting = next;
     next = Promise.withResolvers<void>();
     waiting.resolve();
@@ -74,6 +79,7 @@ export const followRecords = (
       clearTimeout(timer);
       return outcome;
     },
+    news,
     stop: async () => {
       await follow.stop();
       if (scheduled !== undefined) fold();

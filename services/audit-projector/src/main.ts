@@ -28,6 +28,7 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
     clock,
     intervalMs: settings.SHAREDOS_SEAL_INTERVAL_MS,
     deadlineMs: settings.SHAREDOS_DEADLINE_MS,
+    onHead: following.news,
     log,
     onDefect,
   });

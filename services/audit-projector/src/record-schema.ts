@@ -9,7 +9,9 @@ export const SCHEMA_VERSION = 'records/1';
 export const SCHEMA = `
 CREATE TABLE state (position INTEGER NOT NULL, headsPosition INTEGER NOT NULL, heldAfter INTEGER NOT NULL);
 INSERT INTO state VALUES (0, 0, 0);
-CREATE TABLE head (namespace INTEGER NOT NULL, sequence INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (namespace, sequence, body)) WITHOUT ROWID;
+CREATE TABLE head (
+  namespace INTEGER NOT NULL, position INTEGER NOT NULL, sequence INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (namespace, position)
+) WITHOUT ROWID;
 CREATE TABLE namespace (
   key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, count INTEGER NOT NULL, sequence INTEGER NOT NULL, chain BLOB NOT NULL,
   latest INTEGER NOT NULL

@@ -166,20 +166,18 @@ export class RecordStore {
   keepHead(sealed: SealedHead, position: number): void {
     this.#inTransaction(() => {
       const { key } = this.#namespace(sealed.head.namespaceId);
-      this.#run('INSERT OR IGNORE INTO head VALUES (?, ?, ?)').run(key, sealed.head.sequence, JSON.stringify(sealed));
+      this.#run('INSERT OR IGNORE INTO head VALUES (?, ?, ?, ?)').run(key, position, sealed.head.sequence, JSON.stringify(sealed));
       this.#headsPosition = position;
       this.#run('UPDATE state SET headsPosition = ?').run(position);
     });
   }
 
-  /** Heads of a namespace that stand on records after one place and up to another. */
-  heads(namespaceId: string, after: number, upTo: number): readonly SealedHead[] {
-    const rows = this.#run('SELECT body FROM head WHERE namespace = ? AND sequence > ? AND sequence <= ? ORDER BY sequence LIMIT 500').all(
-      this.#namespaces.get(namespaceId)?.key ?? -1,
-      after,
-      upTo,
-    ) as unknown as { body: string }[];
-    return rows.map(({ body }) => JSON.parse(body) as SealedHead);
+  /** Heads of a namespace after a place in the stream of heads, on records up to a place in theirs, in order. */
+  heads(namespaceId: string, after: number, upTo: number): readonly { readonly position: number; readonly sealed: SealedHead }[] {
+    const rows = this.#run(
+      'SELECT position, body FROM head WHERE namespace = ? AND position > ? AND sequence <= ? ORDER BY position LIMIT 500',
+    ).all(this.#namespaces.get(namespaceId)?.key ?? -1, after, upTo) as unknown as { position: number; body: string }[];
+    return rows.map(({ position, body }) => ({ position, sealed: JSON.parse(body) as SealedHead }));
   }
 
   summary(namespaceId: string, { since, until }: Pick<RecordFilter, 'since' | 'until'>): SummaryOfRecords {
@@ -194,7 +192,7 @@ export class RecordStore {
       `SELECT grantId, count(*) AS taken FROM record WHERE ${where.text} AND used = 1
        GROUP BY grantId ORDER BY taken DESC, grantId LIMIT ${SUMMARY_ROWS}`,
     ).all(...where.values) as unknown as SummaryOfRecords['uses'];
-    const head = this.#run('SELECT body FROM head WHERE namespace = ? ORDER BY sequence DESC LIMIT 1').get(key) as
+    const head = this.#run('SELECT body FROM head WHERE namespace = ? ORDER BY position DESC LIMIT 1').get(key) as
       | { body: string }
       | undefined;
     const decided = (outcome: string, outage: number): number =>

@@ -32,24 +32,27 @@ export const replayRecords =
     withSpan(SPAN.recordsQuery, {}, async () => {
       const session = sessionOf(ports, asked, delivery) ?? (await newSession(ports, asked.authority, delivery));
       if (typeof session !== 'string') return session;
-      const { after, limit = PAGE } = asked;
+      const { after, headsAfter = 0, limit = PAGE } = asked;
       const deadline = performance.now() + (asked.waitMs ?? 0);
       let found: readonly ChainedRecord[] = [];
       for (;;) {
         if (ports.behind() !== undefined) return refused('records_unavailable', 'the read model is behind the records; try again', true);
         found = ports.records.chained(delivery.namespaceId, after, limit);
         const remaining = deadline - performance.now();
-        if (found.length > 0 || remaining <= 0 || delivery.signal.aborted) break;
+        const isNews = found.length > 0 || ports.records.heads(delivery.namespaceId, headsAfter, after).length > 0;
+        if (isNews || remaining <= 0 || delivery.signal.aborted) break;
         await ports.folded(remaining);
       }
       const records = withinOneAnswer(found);
       const last = records.at(-1)?.sequence ?? after;
+      const heads = ports.records.heads(delivery.namespaceId, headsAfter, last);
       return {
         ok: true,
         value: {
           records: [...records],
-          heads: [...ports.records.heads(delivery.namespaceId, after, last)],
+          heads: heads.map(({ sealed }) => sealed),
           after: last,
+          headsAfter: heads.at(-1)?.position ?? headsAfter,
           heldAfter: ports.records.heldAfter,
           session,
         },

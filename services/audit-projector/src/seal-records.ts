@@ -22,6 +22,8 @@ export interface SealPorts {
   /** How long a record waits for its signature, in milliseconds. */
   readonly intervalMs: number;
   readonly deadlineMs: number;
+  /** A head was added to those of the records. */
+  readonly onHead: () => void;
   readonly log: (event: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly onDefect: (error: unknown, where: string) => void;
 }
@@ -105,6 +107,7 @@ export class Sealer {
     if (signed !== 'valid') return this.#alarm(`head ${position} of ${sealed.head.namespaceId}: ${signed}`);
     this.#last.set(sealed.head.namespaceId, { head: sealed.head, position });
     if (position > this.#ports.records.headsPosition) this.#ports.records.keepHead(sealed, position);
+    this.#ports.onHead();
     this.#unchecked.push(sealed);
   }
 

@@ -55,8 +55,8 @@ export const RecordsQueryReply = replyMessage(
 );
 
 /**
- * All records after a place, in order, each with its link of the proof, and the signed heads among them; answered as soon as there
- * is one, or empty after `waitMs`. Asking again with `after` of the answer goes on where it ended, over any interruption.
+ * All records after a place, in order, each with its link of the proof, and the signed heads that stand on them; answered as soon as
+ * there is one of either, or empty after `waitMs`. Asking again with `after` of the answer goes on where it ended, over any interruption.
  *
  * `session` of an answer spares the next question its own decision: the right is decided again, and recorded, when it has ended.
  */
@@ -64,6 +64,8 @@ export const RecordsReplay = wireMessage(
   'records.replay/1',
   z.strictObject({
     after: z.int().min(0),
+    /** Only heads after this place in the stream of heads, as the answer before named it; 0 when absent. */
+    headsAfter: z.int().min(0).optional(),
     limit: Page.limit,
     waitMs: z.int().min(0).max(REPLAY_WAIT_MS_MAX).optional(),
     session: bounded(z.string(), 1, 512).optional(),
@@ -79,8 +81,9 @@ export type ChainedRecord = z.infer<typeof ChainedRecord>;
 export const RecordsPage = z.strictObject({
   records: bounded(z.array(ChainedRecord), 0, RECORDS_PAGE_MAX),
   heads: bounded(z.array(SealedHead), 0, RECORDS_PAGE_MAX),
-  /** Where the next question goes on. */
+  /** Where the next question goes on, for records and for heads. */
   after: z.int().min(0),
+  headsAfter: z.int().min(0),
   /** The oldest record still held is the one after this place; a reader that was further back has missed some. */
   heldAfter: z.int().min(0),
   session: bounded(z.string(), 1, 512),
