@@ -29,7 +29,7 @@ import * as policyWire from './wire/policy.ts';
 import * as recordsWire from './wire/records.ts';
 import { Revision } from './wire/revision.ts';
 import * as settingsWire from './wire/settings.ts';
-import { ToolSettingsEvent } from './wire/tool-settings.ts';
+import * as toolSettingsWire from './wire/tool-settings.ts';
 import * as runtimeWire from './wire/runtime.ts';
 import * as sealWire from './wire/seal.ts';
 import * as turnWire from './wire/turn.ts';
@@ -96,7 +96,7 @@ export const PUBLIC_CONTRACTS = {
   PolicyEvent: policyWire.PolicyEvent,
   NamespaceSettings: settingsWire.NamespaceSettings,
   SettingsEvent: settingsWire.SettingsEvent,
-  ToolSettingsEvent,
+  ToolSettingsEvent: toolSettingsWire.ToolSettingsEvent,
   AgentEvent: agentWire.AgentEvent,
   EscalationEvent,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
@@ -141,6 +141,7 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'agent.get': bodies([agentWire.AgentGet], agentWire.AgentReply),
   'authority.open': bodies([authorityWire.AuthorityOpen], authorityWire.AuthorityOpenReply),
   'authority.decide': bodies([authorityWire.AuthorityDecide], authorityWire.AuthorityDecideReply),
+  'authority.tools': bodies([toolSettingsWire.AuthorityTools], toolSettingsWire.AuthorityToolsReply),
   'authority.namespace': bodies([namespaceWire.AuthorityNamespace], namespaceWire.AuthorityNamespaceReply),
   'authority.reach': bodies([authorityWire.AuthorityReach], authorityWire.AuthorityReachReply),
   'authority.explain': bodies([viewsWire.AuthorityExplain], viewsWire.AuthorityExplainReply),

@@ -67,6 +67,7 @@ export const SUBJECTS = {
   'agent.get': { use: 'principal-request', servedBy: 'authorizer' },
   'authority.open': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'authority.decide': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
+  'authority.tools': { use: 'internal-request', from: ['tool-executor'], servedBy: 'authorizer' },
   'authority.namespace': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'authority.reach': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'authority.explain': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },

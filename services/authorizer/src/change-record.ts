@@ -10,12 +10,17 @@ export interface RecordedAct {
 }
 
 /** The parts of the management plane, as resources whose grants open them. */
-export const ADMIN_AREAS = ['policy', 'settings', 'agents', 'authority', 'turns', 'ledger'] as const;
+export const ADMIN_AREAS = ['policy', 'settings', 'agents', 'tools', 'authority', 'turns', 'ledger'] as const;
 export type AdminArea = (typeof ADMIN_AREAS)[number];
 
 export const ADMIN_NAMESPACE = 'sharedos.admin';
 
-const AREAS: Partial<Record<StreamCategory, AdminArea>> = { policy: 'policy', settings: 'settings', agent: 'agents' };
+const AREAS: Partial<Record<StreamCategory, AdminArea>> = {
+  policy: 'policy',
+  settings: 'settings',
+  toolsettings: 'tools',
+  agent: 'agents',
+};
 const COMMANDS: Readonly<Record<string, string>> = {
   GrantIssued: 'grant.issue',
   GrantRevoked: 'grant.revoke',
@@ -23,6 +28,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   Stopped: 'policy.stop',
   Resumed: 'policy.resume',
   SettingsSet: 'settings.set',
+  ToolNamespacesSet: 'tools.update',
   AgentRegistered: 'agent.register',
   AgentConsented: 'agent.register',
   AgentWithdrawn: 'agent.withdraw',

@@ -6,19 +6,33 @@ import {
   AgentWithdraw,
   AuthorityDecide,
   AuthorityDecideReply,
+  AuthorityExplain,
+  AuthorityExplainReply,
   AuthorityNamespace,
   AuthorityNamespaceReply,
+  AuthorityTools,
+  AuthorityToolsReply,
   AuthorityOpen,
   AuthorityOpenReply,
   AuthorityReach,
   AuthorityReachReply,
+  AuthorityWho,
+  AuthorityWhoReply,
   GrantDerive,
+  GrantExplain,
+  GrantExplainReply,
   GrantGet,
   GrantIssue,
   GrantList,
   GrantListReply,
   GrantReply,
   GrantRevoke,
+  GrantTree,
+  GrantTreeReply,
+  GrantWatch,
+  GrantWatchReply,
+  GrantWho,
+  GrantWhoReply,
   PolicyGet,
   PolicyReply,
   PolicyResume,
@@ -36,9 +50,12 @@ import {
   UsageReleaseReply,
 } from '@sharedos/contracts';
 import { ActRecords } from './act-records.ts';
+import { chooseTools } from './choose-tools.ts';
 import { decideAuthority } from './decide-authority.ts';
 import { deriveGrant } from './derive-grant.ts';
 import { distrustUsage } from './distrust-usage.ts';
+import { explainForPrincipal, explainForService } from './explain-authority.ts';
+import { grantTree } from './grant-tree.ts';
 import { HostPolicies } from './host-policies.ts';
 import { issueGrant } from './issue-grant.ts';
 import { openAuthority } from './open-authority.ts';
@@ -53,6 +70,8 @@ import { getPolicy, resumeStopped, setPolicy } from './set-policy.ts';
 import { getSettings, setSettings } from './set-settings.ts';
 import { stopTarget } from './stop-target.ts';
 import { TurnAuthorities } from './turn-authorities.ts';
+import { watchGrants } from './watch-grants.ts';
+import { whoForPrincipal, whoForService } from './who-holds.ts';
 
 /**
  * All that the authorizer answers, on one screen: commands on grants and on what a namespace is beside them, and questions of open
@@ -69,6 +88,10 @@ export const composeAuthorizer = (given: Ports, records: ActRecords = new ActRec
     route('grant.revoke', { request: GrantRevoke, reply: GrantReply, handle: revokeGrant(ports) }),
     route('grant.get', { request: GrantGet, reply: GrantReply, handle: getGrant(ports) }),
     route('grant.list', { request: GrantList, reply: GrantListReply, handle: listGrants(ports) }),
+    route('grant.tree', { request: GrantTree, reply: GrantTreeReply, handle: grantTree(ports) }),
+    route('grant.watch', { request: GrantWatch, reply: GrantWatchReply, handle: watchGrants(ports) }),
+    route('grant.explain', { request: GrantExplain, reply: GrantExplainReply, handle: explainForPrincipal(ports, turns) }),
+    route('grant.who', { request: GrantWho, reply: GrantWhoReply, handle: whoForPrincipal(ports, turns) }),
     route('policy.set', { request: PolicySetRequest, reply: PolicyReply, handle: setPolicy(ports, turns) }),
     route('policy.get', { request: PolicyGet, reply: PolicyReply, handle: getPolicy(ports, turns) }),
     route('policy.stop', { request: PolicyStop, reply: PolicyStopReply, handle: stopTarget(ports, turns) }),
@@ -80,7 +103,10 @@ export const composeAuthorizer = (given: Ports, records: ActRecords = new ActRec
     route('agent.get', { request: AgentGet, reply: AgentReply, handle: getAgent(ports, turns) }),
     route('authority.open', { request: AuthorityOpen, reply: AuthorityOpenReply, handle: openAuthority(ports, turns) }),
     route('authority.decide', { request: AuthorityDecide, reply: AuthorityDecideReply, handle: decideAuthority(ports, turns) }),
+    route('authority.tools', { request: AuthorityTools, reply: AuthorityToolsReply, handle: chooseTools(ports, turns) }),
     route('authority.namespace', { request: AuthorityNamespace, reply: AuthorityNamespaceReply, handle: readNamespace(ports) }),
+    route('authority.explain', { request: AuthorityExplain, reply: AuthorityExplainReply, handle: explainForService(ports, turns) }),
+    route('authority.who', { request: AuthorityWho, reply: AuthorityWhoReply, handle: whoForService(ports, turns) }),
     route('authority.reach', { request: AuthorityReach, reply: AuthorityReachReply, handle: reachAuthority(ports, turns) }),
     route('usage.distrust', { request: UsageDistrust, reply: UsageDistrustReply, handle: distrustUsage(ports) }),
     route('usage.held', { request: UsageHeld, reply: UsageHeldReply, handle: heldUses(ports) }),

@@ -8,6 +8,7 @@ import {
 } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { type World, admin, alice, authorizerWorld, bob, carol, contextAt, toRead } from './authorizer.fixture.ts';
+import { chooseTools } from './choose-tools.ts';
 import { issueGrant } from './issue-grant.ts';
 import { readNamespace } from './read-namespace.ts';
 import { getAgent, registerAgent, withdrawAgent } from './register-agent.ts';
@@ -299,6 +300,15 @@ describe('stopping an agent', () => {
     expect(await manage.stop(theAgent)).toMatchObject({ ok: true, value: { revokedNow: 0, policy: { version: 1 } } });
   });
 
+  it('is answered in time however many grants it holds, and says when there are more', async () => {
+    const world = await authorizerWorld();
+    for (const id of ['a', 'b', 'c']) await world.issue(id);
+    const stop = () =>
+      stopTarget(world.ports, world.turns, 2)({ commandId: 'c', target: theAgent, reason: 'r' }, world.delivery('policy.stop', admin));
+    expect(await stop()).toMatchObject({ ok: true, value: { revokedNow: 2, complete: false, revision: 'log@6' } });
+    expect(await stop()).toMatchObject({ ok: true, value: { revokedNow: 1, complete: true, revision: 'log@7' } });
+  });
+
   it('ends by resuming it, and no grant comes back', async () => {
     const world = await authorizerWorld();
     const manage = managing(world);
@@ -391,13 +401,39 @@ describe('the settings of a namespace', () => {
   });
 });
 
+describe('the choice of tools of a namespace', () => {
+  const choosing = (world: World, by: Address, commandId = 'c') =>
+    chooseTools(world.ports, world.turns)(
+      { commandId, by, update: { enable: ['repo'] }, whenUnset: ['files'] },
+      world.delivery('authority.tools'),
+    );
+  it('is changed for whoever may, by the service that it asked, and is on record as the act of who asked', async () => {
+    const world = await authorizerWorld();
+    expect(await choosing(world, admin)).toEqual({ ok: true, value: { enabled: ['files', 'repo'], revision: 'log@1' } });
+    expect(world.records).toMatchObject([
+      { type: 'admin.changed', actor: admin, action: 'tools.update', resource: { namespace: 'sharedos.admin', path: ['tools'] } },
+    ]);
+    expect(await choosing(world, admin)).toMatchObject({ ok: true, value: { revision: 'log@1' } });
+    expect(await choosing(world, admin, 'd')).toMatchObject({ ok: true, value: { revision: 'log@1' } });
+  });
+  it('is refused for anybody else', async () => {
+    const world = await authorizerWorld();
+    expect(await choosing(world, alice)).toMatchObject(refusedWith('not_an_administrator'));
+    expect(world.records.at(-1)).toMatchObject({ type: 'admin.refused', actor: alice, action: 'authority.tools' });
+    expect(world.fold.position).toBe(0);
+  });
+});
+
 describe('what services are told of a namespace', () => {
   it('is what was acknowledged before they asked, with the agent they ask about', async () => {
     const world = await authorizerWorld();
     const manage = managing(world);
     const ask = (agentId?: string) =>
       readNamespace(world.ports)(agentId === undefined ? {} : { agentId }, world.delivery('authority.namespace'));
-    expect(await ask('bob')).toMatchObject({ ok: true, value: { revision: 'log@0', policyVersion: 0, settings: { turnsRunningMax: 256 } } });
+    expect(await ask('bob')).toMatchObject({
+      ok: true,
+      value: { revision: 'log@0', policyVersion: 0, settings: { turnsRunningMax: 256 } },
+    });
     await manage.setPolicy(forbidReading);
     await manage.setSettings({ turnsRunningMax: 3 });
     await manage.register(admin);

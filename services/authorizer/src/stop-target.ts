@@ -31,7 +31,7 @@ const PAGE = 500;
  *
  * Sent again, it goes on where it ended: what is stopped stays stopped, and what is revoked is revoked.
  */
-export const stopTarget = (ports: CommandPorts, turns: TurnAuthorities) => {
+export const stopTarget = (ports: CommandPorts, turns: TurnAuthorities, revokedMax: number = REVOKED_MAX) => {
   const mayManage = adminRight(ports, turns);
   return (body: PolicyStop, delivery: Delivery) => {
     const { commandId, target, reason } = body;
@@ -45,7 +45,7 @@ export const stopTarget = (ports: CommandPorts, turns: TurnAuthorities) => {
         const revision = revisionOf(ports.store.storeId, position);
         return ok({ value: { policy, revision, revokedNow: 0, complete: true }, acts });
       }
-      const revoked = await revokeHeld(ports, delivery, by, target.agent, { after: position, reason });
+      const revoked = await revokeHeld(ports, delivery, by, target.agent, { after: position, reason, revokedMax });
       if (!revoked.ok) return revoked;
       const { acts: revocations, upTo, complete } = revoked.value;
       const value = { policy, revision: revisionOf(ports.store.storeId, upTo), revokedNow: revocations.length, complete };
@@ -66,7 +66,7 @@ const revokeHeld = async (
   delivery: Delivery,
   by: Commander,
   agent: AgentAddress,
-  { after: stoppedAt, reason }: { readonly after: Position; readonly reason: string },
+  { after: stoppedAt, reason, revokedMax }: { readonly after: Position; readonly reason: string; readonly revokedMax: number },
 ): Promise<Result<Revoked, CommandRefusal>> => {
   const { fold, limits } = ports;
   const reached = await fold.until(stoppedAt, limits.deadlineMs);
@@ -84,9 +84,12 @@ const revokeHeld = async (
   };
   for (let after: string | undefined; ;) {
     const page = fold.index.list(delivery.namespaceId, 'subject', agent, { limit: PAGE, after }, { state: 'live' }, by.at);
-    for (let first = 0; first < page.grants.length; first += AT_ONCE) {
-      if (acts.length >= REVOKED_MAX) return ok({ acts, upTo, complete: false });
-      const outcomes = await Promise.all(page.grants.slice(first, first + AT_ONCE).map(revoke));
+    for (let first = 0; first < page.grants.length;) {
+      const room = revokedMax - acts.length;
+      if (room <= 0) return ok({ acts, upTo, complete: false });
+      const some = page.grants.slice(first, first + Math.min(AT_ONCE, room));
+      first += some.length;
+      const outcomes = await Promise.all(some.map(revoke));
       const failed = outcomes.find((outcome) => !outcome.ok);
       if (failed !== undefined && !failed.ok) return failed;
     }
