@@ -39,6 +39,13 @@ const FURTHER: Readonly<Record<string, readonly string[]>> = {
   'libs/runtime/src/mcp/escalation-latch.ts': ['libs/runtime/src/mcp/bridge.spec.ts'],
   'libs/runtime/src/mcp/published.ts': ['libs/runtime/src/mcp/bridge.spec.ts'],
   'libs/runtime/src/mcp/http.ts': ['libs/runtime/src/mcp/transports.spec.ts'],
+  ...Object.fromEntries(
+    ['model-driver', 'tool-names', 'ask-model', 'guarded-fetch'].map((name) => [
+      `libs/runtime/src/model/${name}.ts`,
+      ['libs/runtime/src/model/model.spec.ts'],
+    ]),
+  ),
+  'libs/runtime/src/remote/remote-driver.ts': ['libs/runtime/src/remote/remote.spec.ts'],
 };
 
 /** First the specs nearest to the file, then all of its package with the oracle: most mutants never need the second. */

@@ -470,4 +470,48 @@ export const MUTANTS: readonly Mutant[] = [
       `if (latch.reason !== undefined && ending.type === 'complete') {`,
     ],
   ]),
+  ...inFile('libs/runtime/src/model/model-driver.ts', [
+    [
+      'arguments that are no JSON object are never replaced by an empty one',
+      'if (!given.success) return this.#refuseMalformed(call);',
+      "if (!given.success) return { type: 'tool_call', call: { id: call.id, tool: this.#names.toolOf(call.name), arguments: {}, ...this.#stamp } };",
+    ],
+    [
+      'the ninth call that cannot be read ends the turn',
+      'if (this.#malformed > this.#options.maxMalformedCalls) {',
+      'if (this.#malformed > this.#options.maxMalformedCalls + 1) {',
+    ],
+    ['nothing of a truncated reply is used', 'if (reply.truncated)', 'if (reply.truncated && reply.calls.length === 0)'],
+    [
+      'a model is asked again only when all of its calls are answered',
+      'this.#waiting = reply.calls;',
+      'this.#waiting = reply.calls.slice(0, 1);',
+    ],
+  ]),
+  ...inFile('libs/runtime/src/model/tool-names.ts', [
+    ['two tools never share a name on the wire', 'if (other !== undefined) throw', 'if (other === name) throw'],
+    [
+      'a name that no tool of the turn has is passed on',
+      "byWireName.get(wireName) ?? wireName.replaceAll('_', '.')",
+      '(byWireName.get(wireName) ?? [...byWireName.values()][0] ?? wireName)',
+    ],
+  ]),
+  ...inFile('libs/runtime/src/model/ask-model.ts', [
+    ['what has begun to answer is not asked again', 'const transient = !answered && (', 'const transient = ('],
+    ['a model is asked twice at the most', 'const ATTEMPTS_MAX = 2;', 'const ATTEMPTS_MAX = 3;'],
+    ['a credential is renewed once for a request', '&& !renewed) {', '&& sent < 4) {'],
+  ]),
+  ...inFile('libs/runtime/src/model/guarded-fetch.ts', [
+    ['a reply of a model is bounded', 'if (bytes > bytesMax)', 'if (bytes > bytesMax * 16)'],
+    ['a key does not follow a redirect', "redirect: 'manual'", "redirect: 'follow'"],
+  ]),
+  ...inFile('libs/runtime/src/remote/remote-driver.ts', [
+    [
+      'an answer without the token of its step is none',
+      'if (!verified.ok) throw',
+      "if (!verified.ok && verified.error === 'malformed') throw",
+    ],
+    ['an answer to another step is none', 'if (answer.step !== step.step) throw', 'if (answer.step < step.step) throw'],
+    ['an agent elsewhere does not say when it asked', 'requestedAt: now }', 'requestedAt: timestampOf(this.#options.clock() + 1) }'],
+  ]),
 ];

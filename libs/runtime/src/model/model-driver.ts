@@ -121,8 +121,7 @@ class ModelSession implements DriverSession {
   #release(call: ModelCall): DriverDecision | undefined {
     const parsed = parseJsonText(call.argumentsText);
     if (this.#names.names(call.name, ESCALATE_TOOL)) {
-      // What was queued behind it would run ahead of the human answer.
-      this.#waiting = [];
+      // The turn ends with it, and so does what was queued behind: that would run ahead of the human answer.
       return { type: 'escalate', reason: escalationReason(parsed.ok ? parsed.value : undefined), metadata: this.#metadata() };
     }
     const given = JsonObject.safeParse(parsed.ok ? parsed.value : undefined);
