@@ -8,6 +8,7 @@ const PROGRAMS = {
   demo: 'libs/cli/src/demo.ts',
   bench: 'test/bench/bench.ts',
   conformance: 'test/conformance/run.ts',
+  faults: 'test/faults/run.ts',
   schemas: 'scripts/generate-schemas.ts',
   docs: 'scripts/generate-docs.ts',
   fuzz: 'scripts/fuzz.ts',
@@ -21,6 +22,7 @@ const USAGE = `usage: node scripts/run.mjs <command> [arguments]
   check     types, lint (with the import direction) and format
   bench     measure against the floors of this machine
   conformance  run the cases of test/conformance, or of another folder: --cases DIR, --json
+  faults    kill, freeze and wipe everything under running turns, and judge by the logs: turns [--seed N] [--turns N]
   schemas   write schemas/ anew from libs/contracts
   format    format the sources
   docs      write the generated pages of docs/ anew

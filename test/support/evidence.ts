@@ -23,7 +23,7 @@ export const connectAs = (stack: LocalStack, service: ServiceName): Promise<Bus>
 };
 
 /** All that a stream holds now. `bus` must be the audit-projector's, which reads both streams. */
-const readStream = async (bus: Bus, stream: StreamName): Promise<readonly StoredMessage[]> => {
+export const readStream = async (bus: Bus, stream: StreamName): Promise<readonly StoredMessage[]> => {
   const head = await waitFor(
     `the head of ${stream}`,
     async () => {
