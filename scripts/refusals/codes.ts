@@ -484,6 +484,27 @@ export const SECTIONS: readonly Section[] = [
     ],
   },
   {
+    title: 'Repositories',
+    about: 'Of the provider behind `repo.*`, beside those of files: the authority to do it was there.',
+    refusals: [
+      ...rule(
+        [
+          ['repo_not_found', 'there is no repository at the path'],
+          ['repo_not_supported', 'it keeps its parts elsewhere, or in a form that is not followed'],
+          ['repo_conflicted', 'a merge or rebase left it in between'],
+          ['repo_too_large', 'larger than this host looks through'],
+          ['pathspec_unmatched', 'a path to stage names nothing'],
+          ['nothing_to_commit', 'nothing is staged'],
+          ['git_failed', 'git did not do what it was asked to'],
+        ].map(([code, meaning]): Row => [code as string, 'repo provider, failed', meaning as string, 'the code', RECORD]),
+      ),
+      ...outage([
+        ['repo_busy', 'repo provider, failed', 'another program is changing the repository', 'the code, retryable', RECORD],
+        ['git_unavailable', 'repo provider, failed', 'the host has no git that it can run', 'the code, retryable', RECORD],
+      ]),
+    ],
+  },
+  {
     title: 'Answers by precedent',
     about: 'In this order. Given to the control plane that asked; an escalation that is not answered waits for a human as before.',
     refusals: rule(

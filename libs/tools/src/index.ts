@@ -5,3 +5,6 @@ export * from './files/files-schemas.ts';
 export * from './files/files-tools.ts';
 export * from './files/files-provider.ts';
 export { ownerFolder } from './confinement/owner-folder.ts';
+export * from './repo/repo-schemas.ts';
+export * from './repo/repo-tools.ts';
+export * from './repo/repo-provider.ts';

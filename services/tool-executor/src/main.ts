@@ -3,7 +3,7 @@ import { AuthorityClient, runService, serveRoutes, storeAudit, workQueue } from 
 import { escalateTool } from '@sharedos/kernel';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { RemoteAgentFailure, createEnvelope } from '@sharedos/runtime';
-import { ToolRegistry, filesProvider, filesTools } from '@sharedos/tools';
+import { ToolRegistry, filesProvider, filesTools, repoProvider, repoTools } from '@sharedos/tools';
 import { executorRuntimes, runtimeOf } from './choose-runtime.ts';
 import { composeToolExecutor } from './compose.ts';
 import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
@@ -20,7 +20,8 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
   // A restarted process must not be taken for the one that claimed a turn before it.
   const instance = `${name}-${randomUUID().slice(0, 8)}`;
   const registry = new ToolRegistry();
-  for (const tool of filesTools(filesProvider({ root: settings.SHAREDOS_FILES_ROOT }))) registry.register(tool);
+  const root = settings.SHAREDOS_FILES_ROOT;
+  for (const tool of [...filesTools(filesProvider({ root })), ...repoTools(repoProvider({ root }))]) registry.register(tool);
   // Asking for a human is a capability like any other: nobody has it whom it was not granted.
   registry.register(escalateTool);
 

@@ -5,62 +5,16 @@ import {
   type Json,
   type JsonObj,
   Path,
-  Seg,
   type ToolCall,
   type ToolResult,
 } from '@sharedos/contracts';
 import type { ResourceProvider, ToolHandler } from '@sharedos/kernel';
-import { FILES_PLANE, type ResourcePlane, type ResourceToolRow, resourceTools } from '@sharedos/tools';
+import { FILES_PLANE, REPO_PLANE, type ResourcePlane, type ResourceToolRow, resourceTools } from '@sharedos/tools';
 import { z } from 'zod';
 import { type Bag, type Step, UnknownToRunner, onlyKnown } from './case.ts';
 
-const READ = { readWrite: 'read', annotations: { readOnly: true }, description: 'A standard tool.', output: z.unknown() } as const;
-const WRITE = { readWrite: 'write', description: 'A standard tool.', output: z.unknown() } as const;
-const DESTROY = { ...WRITE, annotations: { destructive: true } } as const;
-const anywhere = { path: Path };
-const below = { path: z.array(Seg).min(1).max(64) };
-const version = { expectedVersion: z.string().min(1).max(256).optional() };
-const content = z.unknown();
-const limit = { limit: z.int().min(1).max(100).optional() };
-const pathspec = z.array(below.path).min(1).max(64);
-
-/** The standard planes as spec/tools.md §1 and §2 state them; rows of `@sharedos/tools` stand wherever it has them. */
-const STANDARD: Readonly<Record<string, ResourcePlane>> = {
-  files: {
-    namespace: 'files',
-    rows: {
-      grep: { ...READ, action: 'grep', arguments: z.strictObject({ ...anywhere, pattern: z.string().min(1).max(8192) }) },
-      replace: { ...DESTROY, action: 'replace', arguments: z.strictObject({ ...below, content, ...version }) },
-      delete: { ...DESTROY, action: 'delete', arguments: z.strictObject({ ...below, ...version, recursive: z.boolean().optional() }) },
-      'snapshot.create': {
-        ...WRITE,
-        action: 'snapshot:create',
-        arguments: z.strictObject({ ...anywhere, label: z.string().trim().min(1).max(256).optional() }),
-      },
-      'snapshot.list': { ...READ, action: 'snapshot:list', arguments: z.strictObject({ ...anywhere, ...limit }) },
-      'snapshot.restore': {
-        ...DESTROY,
-        action: 'snapshot:restore',
-        arguments: z.strictObject({ ...below, snapshotId: z.string().trim().min(1).max(256), ...version }),
-      },
-      ...FILES_PLANE.rows,
-    },
-  },
-  repo: {
-    namespace: 'repo',
-    rows: {
-      status: { ...READ, action: 'status', arguments: z.strictObject(anywhere) },
-      diff: {
-        ...READ,
-        action: 'diff',
-        arguments: z.strictObject({ ...anywhere, staged: z.boolean().optional(), pathspec: pathspec.optional() }),
-      },
-      log: { ...READ, action: 'log', arguments: z.strictObject({ ...anywhere, maxCount: limit.limit }) },
-      stage: { ...WRITE, action: 'stage', arguments: z.strictObject({ ...anywhere, pathspec }) },
-      commit: { ...WRITE, action: 'commit', arguments: z.strictObject({ ...anywhere, message: z.string().trim().min(1).max(500) }) },
-    },
-  },
-};
+/** The standard planes are what `@sharedos/tools` ships: their names, actions, parsers and ceilings are what the cases judge. */
+const STANDARD: Readonly<Record<string, ResourcePlane>> = { files: FILES_PLANE, repo: REPO_PLANE };
 
 /** The tools of a standard plane over a provider that always succeeds. */
 export const standardTools = (plane: string): readonly ToolHandler[] => {

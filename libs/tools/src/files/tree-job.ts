@@ -16,6 +16,7 @@ export interface TreeJob {
     | { readonly kind: 'search'; readonly input: FilesSearchInput; readonly bounds: ScanBounds }
     | { readonly kind: 'grep'; readonly input: FilesGrepInput; readonly bounds: ScanBounds }
     | { readonly kind: 'count' }
+    | { readonly kind: 'work-tree' }
     | { readonly kind: 'sweep' }
     | { readonly kind: 'snapshot'; readonly of: SnapshotOf; readonly bounds: SnapshotBounds }
     | { readonly kind: 'snapshots'; readonly limit: number }

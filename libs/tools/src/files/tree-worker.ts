@@ -4,6 +4,7 @@ import { parentPort } from 'node:worker_threads';
 import { ok } from '@sharedos/contracts';
 import { type TreeFolder, treeSteps, walkTo } from '../confinement/tree-steps.ts';
 import { type Refusable, attemptSync } from './file-refusal.ts';
+import { readWorkTree } from '../repo/work-tree.ts';
 import { grepBelow } from './grep.ts';
 import { searchBelow } from './search.ts';
 import { makeSnapshot } from './snapshot-make.ts';
@@ -33,6 +34,8 @@ const perform = (job: TreeJob, cancelled: () => boolean): Refusable<unknown> => 
       return inFolder(job, above, (parent) => grepBelow(steps, { parent, name, path }, work.input, work.bounds, control));
     case 'count':
       return inFolder(job, above, (parent) => countBelow(steps, parent, name));
+    case 'work-tree':
+      return inFolder(job, above, (parent) => readWorkTree(steps, parent, name));
     case 'sweep':
       return inFolder(job, [...store, 'tmp'], (tmp) =>
         attemptSync(() => {
