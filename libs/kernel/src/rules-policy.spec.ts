@@ -76,6 +76,13 @@ describe('a document of rules', () => {
   ])('is refused with %s', (_, rules) =>
     expect(rulesLanguage.compile({ language: 'sharedos.rules/1', rules: rules as PolicyRule[] }).ok).toBe(false),
   );
+  it('is refused when its rules name more places than are worth remembering', () => {
+    const many = (prefix: string) => Array.from({ length: 64 }, (_, n) => `${prefix}${n}`);
+    const wide = (count: number) =>
+      Array.from({ length: count }, (_, n) => forbid({ id: `r${n}`, namespaces: many('n'), actions: many('a') }));
+    expect(rulesLanguage.compile({ language: 'sharedos.rules/1', rules: wide(16) }).ok).toBe(true);
+    expect(rulesLanguage.compile({ language: 'sharedos.rules/1', rules: wide(17) })).toMatchObject({ ok: false });
+  });
   it('is in its own language alone', () => {
     expect(rulesLanguage.speaks('sharedos.rules/1')).toBe(true);
     expect(rulesLanguage.speaks('sharedos.rules/2')).toBe(false);

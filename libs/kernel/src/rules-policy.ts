@@ -39,6 +39,8 @@ export const rulesLanguage: PolicyLanguage = {
 const compileRules = (rules: readonly PolicyRule[]): Result<CompiledPolicy, string> => {
   const repeated = repeatedId(rules);
   if (repeated !== undefined) return err(`two rules have the id ${repeated}`);
+  const places = rules.reduce((sum, rule) => sum + (rule.effect === 'forbid' ? placesOf(rule) : 1), 0);
+  if (places > PLACES_MAX) return err(`its rules name ${places} pairs of namespace and action, more than ${PLACES_MAX}`);
   const frozen = new Map<string, FreezeRule>();
   let everybody: FreezeRule | undefined;
   const forbidding = new ForbidIndex();
@@ -55,6 +57,10 @@ const compileRules = (rules: readonly PolicyRule[]): Result<CompiledPolicy, stri
     return rule === undefined ? undefined : forbiddenBy(rule);
   });
 };
+
+/** Pairs of resource namespace and action in one document: each is a place in memory, for as long as a turn may ask about it. */
+const PLACES_MAX = 65_536;
+const placesOf = ({ namespaces, actions }: ForbidRule): number => (namespaces?.length ?? 1) * (actions?.length ?? 1);
 
 const forbiddenBy = ({ id, reason }: PolicyRule): Forbidden => ({ rule: id, reason });
 
