@@ -135,6 +135,12 @@ export const valueOf = <T>(result: Result<T, ClientError>, again: Again = HARMLE
   throw new CommandFailure(EXIT.refused, code, `refused (${code}): ${message}${next === undefined ? '' : `; ${next}`}`);
 };
 
+/** Whoever does not know whether a command was carried out makes it again under its command id. */
+export const sameCommand = (commandId: string): Again => ({
+  text: `Repeat the same command with --command-id ${shellWord(commandId)}: it counts once`,
+  details: { commandId },
+});
+
 /** A command to paste, spoken by whom this one was. */
 export const commandText = ({ options }: Invocation, ...words: readonly string[]): string =>
   ['sharedos', ...words, ...(options.as === undefined ? [] : ['--as', options.as])].map((word) => shellWord(printable(word))).join(' ');

@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import type { Terminal } from './command-line.ts';
+import { agentCommand } from './commands/agent.ts';
 import { auditCommand } from './commands/audit.ts';
 import { checkCommand } from './commands/check.ts';
 import { devCommand } from './commands/dev.ts';
@@ -7,7 +8,10 @@ import { envCommand } from './commands/env.ts';
 import { grantCommand } from './commands/grant.ts';
 import { messageCommand } from './commands/message.ts';
 import { applyCommand, planCommand } from './commands/plan.ts';
+import { policyCommand } from './commands/policy.ts';
 import { recordsCommand } from './commands/records.ts';
+import { settingsCommand } from './commands/settings.ts';
+import { resumeCommand, stopCommand } from './commands/stop.ts';
 import { turnCommand } from './commands/turn.ts';
 import { upCommand } from './commands/up.ts';
 import { CommandFailure, EXIT, type ExitCode } from './exit-code.ts';
@@ -40,6 +44,11 @@ standard error, and in the document {"error":{"code","message"}} when there is n
     planCommand,
     applyCommand,
     checkCommand,
+    agentCommand,
+    policyCommand,
+    settingsCommand,
+    stopCommand,
+    resumeCommand,
     messageCommand,
     recordsCommand,
     auditCommand,

@@ -1,7 +1,7 @@
 import { type Address, type CapabilityGrant, GrantTerms, hashOf } from '@sharedos/contracts';
 import { Command, Option } from 'commander';
 import { randomUUID } from 'node:crypto';
-import { type Again, type Invocation, type Terminal, connected, invocationOf, readJson, valueOf } from '../command-line.ts';
+import { type Invocation, type Terminal, connected, invocationOf, readJson, sameCommand, valueOf } from '../command-line.ts';
 import { parseWhen } from '../duration.ts';
 import { usageFailure } from '../exit-code.ts';
 import { actionHint } from '../known-tools.ts';
@@ -9,7 +9,6 @@ import { described, stateOf } from '../grant-words.ts';
 import { naturalNumber, positiveInteger } from '../numbers.ts';
 import { parsePrincipal } from '../principal-name.ts';
 import { parseResource } from '../resource-name.ts';
-import { shellWord } from '../shell-word.ts';
 import { printable } from '../table.ts';
 import { exportCommand, listCommand, showCommand } from './grant-reading.ts';
 
@@ -103,12 +102,6 @@ it was the first time, unless the parent was revoked meanwhile. Without --id the
   exportCommand(command, terminal);
   return command;
 };
-
-/** Whoever does not know whether a command was carried out makes it again under its command id. */
-const sameCommand = (commandId: string): Again => ({
-  text: `Repeat the same command with --command-id ${shellWord(commandId)}: it counts once`,
-  details: { commandId },
-});
 
 const warnOfExpiry = ({ terminal }: Invocation, grant: CapabilityGrant): void => {
   if (stateOf(grant, Date.now()) === 'expired')

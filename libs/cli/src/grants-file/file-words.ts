@@ -5,7 +5,7 @@ import { parsePrincipal } from '../principal-name.ts';
 import { parseResource } from '../resource-name.ts';
 
 /** A word that is written in a file as on the command line. */
-const written = <T>(read: (text: string) => T): z.ZodType<T> =>
+export const written = <T>(read: (text: string) => T): z.ZodType<T> =>
   z.string().transform((text, issues) => {
     try {
       return read(text);

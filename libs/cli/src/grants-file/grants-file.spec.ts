@@ -1,73 +1,28 @@
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Address, inboxPrefix } from '@sharedos/contracts';
-import { type LocalStack, startLocalStack } from '@sharedos/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Terminal } from '../command-line.ts';
-import { principalName } from '../principal-name.ts';
-import { runCommandLine } from '../program.ts';
+import { type CliSystem, type Ran, startCliSystem } from '../cli-system.fixture.ts';
 import { withSpeakers } from '../speakers.ts';
 import { applyGrants } from './apply-grants.ts';
 import { GrantsFile } from './grants-file.ts';
 import { readYaml } from './read-yaml.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../../../examples');
-const NAMESPACE = 'demo';
-const PEOPLE: readonly Address[] = [
-  { kind: 'human', userId: 'alice' },
-  { kind: 'human', userId: 'bob' },
-  { kind: 'agent', agentId: 'scout' },
-];
 
-let folder: string;
-let stack: LocalStack;
-
-const terminalOf = (out: (text: string) => void, err: (text: string) => void): Terminal => ({
-  out,
-  err,
-  cwd: folder,
-  env: { SHAREDOS_CONTEXT: join(folder, 'context.json') },
-});
-/** A command as its user types it, in the folder of the test. */
-const sharedos = async (...args: readonly string[]): Promise<{ code: number; out: string; err: string }> => {
-  const said = { out: '', err: '' };
-  const code = await runCommandLine(
-    args,
-    terminalOf(
-      (text) => (said.out += text),
-      (text) => (said.err += text),
-    ),
-  );
-  return { code, ...said };
-};
+let system: CliSystem;
+const sharedos = (...args: readonly string[]): Promise<Ran> => system.run(...args);
 const live = async (as: string): Promise<string[]> => {
-  const listed = JSON.parse((await sharedos('grant', 'list', '--json', '--as', as)).out) as {
-    grants: { id: string; revokedAt?: string }[];
-  };
-  return listed.grants.filter(({ revokedAt }) => revokedAt === undefined).map(({ id }) => id);
+  const { grants } = await system.json<{ grants: { id: string; revokedAt?: string }[] }>('grant', 'list', '--as', as);
+  return grants.filter(({ revokedAt }) => revokedAt === undefined).map(({ id }) => id);
 };
 const edit = async (change: (text: string) => string): Promise<void> =>
-  writeFile(join(folder, 'grants.yaml'), change(await readFile(join(folder, 'grants.yaml'), 'utf8')));
+  system.write('grants.yaml', change(await readFile(join(system.folder, 'grants.yaml'), 'utf8')));
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'sharedos-grants-'));
-  for (const name of ['grants.yaml', 'assertions.yaml']) await copyFile(join(EXAMPLES, name), join(folder, name));
-  stack = await startLocalStack({ principals: PEOPLE.map((principal) => ({ namespaceId: NAMESPACE, principal })) });
-  await stack.startService('authorizer');
-  const principals = Object.fromEntries(
-    PEOPLE.map((one) => {
-      const { user, password } = stack.credentials.principal(NAMESPACE, one);
-      return [principalName(one), { user, password, inboxPrefix: inboxPrefix(NAMESPACE, one) }];
-    }),
-  );
-  const context = { version: 1, natsUrl: stack.natsUrl, namespaceId: NAMESPACE, defaultPrincipal: 'human:alice', principals };
-  await writeFile(join(folder, 'context.json'), JSON.stringify(context));
+  system = await startCliSystem(['authorizer']);
+  for (const name of ['grants.yaml', 'assertions.yaml']) await copyFile(join(EXAMPLES, name), join(system.folder, name));
 }, 120_000);
-afterAll(async () => {
-  await stack?.stop();
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => system?.stop());
 
 describe('the examples', () => {
   it('hold, without any running system', async () => {
@@ -77,7 +32,7 @@ describe('the examples', () => {
   });
 
   it('do not hold for an empty file of grants: what must be allowed is told by its line, and the rest holds', async () => {
-    await writeFile(join(folder, 'none.yaml'), 'version: 1\nname: none\nissuer: human:alice\ngrants: []\n');
+    await system.write('none.yaml', 'version: 1\nname: none\nissuer: human:alice\ngrants: []\n');
     const checked = await sharedos('check', '-f', 'assertions.yaml', '--grants', 'none.yaml');
     expect(checked.code).toBe(1);
     expect(checked.out).toMatch(/✗ {2}assertions\.yaml:5 .*allowed .*denied \(no_matching_grant\)/);
@@ -98,8 +53,8 @@ describe('grants as a file', () => {
 
   it('are applied by a second run from where a first one was cut off', async () => {
     const cut = new Error('the process ended here');
-    const file = await readYaml(terminalOf(String, String), 'grants.yaml', GrantsFile);
-    const invocation = { terminal: terminalOf(String, String), options: {}, show: () => undefined };
+    const file = await readYaml(system.terminal, 'grants.yaml', GrantsFile);
+    const invocation = { terminal: system.terminal, options: {}, show: () => undefined };
     const run = withSpeakers(invocation, (speakers) =>
       applyGrants(file, speakers, () => {
         throw cut;
@@ -121,8 +76,8 @@ describe('grants as a file', () => {
   });
 
   it('are checked where they stand, with what they were passed on from', async () => {
-    const inPlace = (await readFile(join(folder, 'assertions.yaml'), 'utf8')).replace('grants: grants.yaml\n', '');
-    await writeFile(join(folder, 'in-place.yaml'), inPlace);
+    const inPlace = (await readFile(join(system.folder, 'assertions.yaml'), 'utf8')).replace('grants: grants.yaml\n', '');
+    await system.write('in-place.yaml', inPlace);
     expect(await sharedos('check', '-f', 'in-place.yaml')).toMatchObject({ code: 0, out: expect.stringContaining('all 7 hold') as string });
   });
 
@@ -173,21 +128,21 @@ describe('grants as a file', () => {
   });
 
   it('are refused for another namespace, and where nobody can pass on for a holder', async () => {
-    await writeFile(join(folder, 'other.yaml'), 'version: 1\nname: x\nnamespace: elsewhere\ngrants: []\n');
+    await system.write('other.yaml', 'version: 1\nname: x\nnamespace: elsewhere\ngrants: []\n');
     expect(await sharedos('plan', '-f', 'other.yaml')).toMatchObject({
       code: 2,
       err: expect.stringMatching(/other\.yaml:3: .*elsewhere/) as string,
     });
     const parts = 'allow: [{ resource: "files:n", actions: [read] }]';
-    await writeFile(
-      join(folder, 'stranger.yaml'),
+    await system.write(
+      'stranger.yaml',
       `version: 1\nname: x\ngrants:\n  - { id: a, to: agent:stranger, depth: 1, ${parts} }\n  - { id: b, parent: a, to: human:bob, ${parts} }\n`,
     );
     expect((await sharedos('plan', '-f', 'stranger.yaml')).err).toMatch(/no credentials for agent:stranger/);
   });
 
   it('say what to do when nobody answers', async () => {
-    await stack.services()[0]?.stop();
+    await system.stack.services()[0]?.stop();
     const applied = await sharedos('apply', '-f', 'grants.yaml', '--timeout', '300');
     expect(applied).toMatchObject({ code: 3, err: expect.stringMatching(/nobody could find out/) as string });
   });
