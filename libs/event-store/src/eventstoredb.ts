@@ -154,7 +154,8 @@ export const eventStoreDbEventStore = async (options: EventStoreDbOptions): Prom
       const found = await readStream(stream, halfMs);
       if (!found.ok) return found;
       // Still as expected: the record may be under way. Once the stream has moved on without it, it never can be stored.
-      if (stored.error.kind === 'unavailable' && found.value.revision === expected) return unavailable(stored.error.reason);
+      // Before that a deposed leader may have answered.
+      if (stored.error.kind === 'unavailable' && found.value.revision <= expected) return unavailable(stored.error.reason);
       return answerFromStream(found.value.events, events, found.value.revision);
     },
     read: async (stream) => {

@@ -6,6 +6,7 @@ import {
   SCHEMA_HEADER,
   type Unavailable,
   err,
+  namespaceSubject,
   ok,
   sha256,
   unavailable,
@@ -42,6 +43,10 @@ const EXPECTED_HEADER = 'Nats-Expected-Last-Subject-Sequence';
 const FEED_BATCH = 256;
 /** Longest that one barrier may hold up the next. */
 const BARRIER_TIMEOUT_MS = 1_000;
+/** Barriers that are records come no faster, for they are kept for ever: at most 100 a second from each authorizer. */
+const BARRIER_PACE_MS = 10;
+const BARRIER_SUBJECT = namespaceSubject('log', 'log', 'barrier');
+const EMPTY = new Uint8Array();
 
 /**
  * The log on JetStream: one stream, one subject for each stream of ours, one message for each append, so that an append is all or
@@ -50,8 +55,7 @@ const BARRIER_TIMEOUT_MS = 1_000;
  * Each record is stored with the sequence it expected, so the records of one stream form a chain from the last to the first: a read
  * costs one request a record however long the log is, and a record that was taken out is noticed.
  *
- * @returns `unavailable` when the stream does not answer in time, or is one that forgets (an age, a limit that discards old records)
- *   or has copies, for which the barrier below would not be linearizable.
+ * @returns `unavailable` when the stream does not answer in time, or is one that forgets (an age, a limit that discards old records).
  * @see docs/adr/0003-one-log-of-authority.md
  */
 export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): Promise<Result<EventStore, Unavailable>> => {
@@ -68,6 +72,9 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
   if (unfit !== undefined) return unavailable(`stream ${streamName} ${unfit}`);
 
   const storeId = storeIdOf(opened.value);
+  /** Then no read is linearizable: not stream info, nor a message, nor even a refusal to append. */
+  const isReplicated = opened.value.config.num_replicas > 1;
+  let lastBarrierAt = -BARRIER_PACE_MS;
   /** The greatest position known to have existed: a history that ends before it is not the one we know. */
   let seen: Position = opened.value.state.last_seq;
   /** Why this store answers nothing any more. Its history is gone, and another history's positions must not pass for its own. */
@@ -83,7 +90,29 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
     return unavailable(why);
   };
 
-  /** The last position of the log, from the one server that has it: linearizable because there is no other. */
+  /** What was just stored must lie above all that was known when it was sent. */
+  const accept = (position: Position, floor: Position): Result<Position, Unavailable> => {
+    if (position <= floor) return lose(`stream ${streamName} gave out position ${position} a second time: it lost some of its history`);
+    saw(position);
+    return ok(position);
+  };
+
+  /** The place of a record that says nothing, once a majority has it. Any leader that is still believed to be one may be wrong. */
+  const appendBarrier = async (): Promise<Result<Position, Unavailable>> => {
+    if (lost !== undefined) return unavailable(lost);
+    const waitMs = BARRIER_PACE_MS - (performance.now() - lastBarrierAt);
+    if (waitMs > 0) await pause(waitMs);
+    lastBarrierAt = performance.now();
+    const floor = seen;
+    const stored = await bus.publishStored(BARRIER_SUBJECT, EMPTY, {
+      timeoutMs: BARRIER_TIMEOUT_MS,
+      headers: { 'Nats-Expected-Stream': streamName },
+    });
+    if (!stored.ok) return stored.error.kind === 'unavailable' ? err(stored.error) : unavailable(`no barrier: ${stored.error.kind}`);
+    return accept(stored.value.sequence, floor);
+  };
+
+  /** The last position of the log as the server that was asked has it. */
   const head = async (): Promise<Result<Position, Unavailable>> => {
     if (lost !== undefined) return unavailable(lost);
     const floor = seen;
@@ -91,9 +120,13 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
     if (!info.ok) return info;
     if (storeIdOf(info.value) !== storeId) return lose(`stream ${streamName} was made anew: it is another store now`);
     const last = info.value.state.last_seq;
-    if (last < floor) return lose(`stream ${streamName} ends at ${last}, but held ${floor} before: it lost some of its history`);
-    saw(last);
-    return ok(last);
+    if (last >= floor) {
+      saw(last);
+      return ok(last);
+    }
+    const why = `stream ${streamName} ends at ${last}, but held ${floor} before`;
+    // One of several may only be behind, which passes. The one server there is has lost it.
+    return isReplicated ? unavailable(why) : lose(`${why}: it lost some of its history`);
   };
 
   const readStream = async (
@@ -184,10 +217,8 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
         headers: { [SCHEMA_HEADER]: LogRecordMessage.name, 'Nats-Expected-Stream': streamName },
       });
       if (stored.ok) {
-        const position = stored.value.sequence;
-        if (position <= floor) return lose(`stream ${streamName} gave out position ${position} a second time: it lost some of its history`);
-        saw(position);
-        return ok({ revision: position, position });
+        const accepted = accept(stored.value.sequence, floor);
+        return accepted.ok ? ok({ revision: accepted.value, position: accepted.value }) : accepted;
       }
       if (stored.error.kind === 'too_large') return err({ kind: 'too_large' });
       if (stored.error.kind === 'full') return unavailable(`stream ${streamName} is full`);
@@ -195,7 +226,8 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
       const found = await readStream(stream, halfMs);
       if (!found.ok) return found;
       // Still as expected: the record may be under way. Once the stream has moved on without it, it never can be stored.
-      if (stored.error.kind === 'unavailable' && found.value.revision === expected) return err(stored.error);
+      // Before that a deposed leader may have answered.
+      if (stored.error.kind === 'unavailable' && found.value.revision <= expected) return err(stored.error);
       return answerFromStream(found.value.events, events, found.value.revision);
     },
     read: async (stream) => {
@@ -205,7 +237,8 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
       return ok({ events, revision: found.value.revision });
     },
     subscribe,
-    barrier: sharedBarrier(head),
+    // With one server its answer is linearizable, because there is no other.
+    barrier: sharedBarrier(isReplicated ? appendBarrier : head),
     close: async () => {
       await Promise.all([...feeds].map((feed) => feed.close()));
       feeds.clear();
@@ -227,7 +260,6 @@ const whyUnfit = ({ config }: StreamInfo): string | undefined => {
   if (config.max_age > 0) return 'forgets by age';
   if (config.max_msgs_per_subject > 0) return 'forgets by number of records on a subject';
   if (config.discard !== 'new' && (config.max_msgs > 0 || config.max_bytes > 0)) return 'discards old records when it is full';
-  if (config.num_replicas > 1) return 'has copies, and stream info of a cluster is no barrier';
   return undefined;
 };
 

@@ -5,6 +5,7 @@ export { freePort } from './free-port.ts';
 export * from './local-stack.ts';
 export * from './managed-process.ts';
 export * from './model-server.ts';
+export * from './nats-cluster.ts';
 export type { NatsConfig } from './nats-server.ts';
 export type { Attributes, AttributeValue, ReceivedSpan } from './otlp-json.ts';
 export * from './own-server.ts';
