@@ -56,7 +56,12 @@ export const startModelServer = async (): Promise<ModelServer> => {
 const answer = (response: ServerResponse, path: string, body: AskedQuestion['body'], reply: ScriptedReply, id: string): void => {
   if (reply.silent === true) return;
   if (reply.status !== undefined) {
-    response.writeHead(reply.status, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message: TOLD_BY_REFUSAL } }));
+    response
+      .writeHead(reply.status, {
+        'content-type': 'application/json',
+        ...(reply.location === undefined ? {} : { location: reply.location }),
+      })
+      .end(JSON.stringify({ error: { message: TOLD_BY_REFUSAL } }));
     return;
   }
   if (reply.raw !== undefined) {

@@ -10,6 +10,8 @@ export interface ScriptedReply {
   readonly usage?: { readonly input: number; readonly output: number };
   /** Answers with this status instead, and with a body that tells too much. */
   readonly status?: number;
+  /** Where a redirect points. */
+  readonly location?: string;
   /** The stream is cut before its end; of a reply that is no stream the last half is missing. */
   readonly cut?: boolean;
   /** Nothing is ever answered. */

@@ -450,6 +450,12 @@ describe('when a model cannot be reached', () => {
     expect(server.asked).toHaveLength(1);
   });
 
+  it('a redirect is not followed: the key would go where it points', async () => {
+    const { run } = modelTurn('messages', [{ status: 307, location: `${server.url}/elsewhere/v1/messages` }, done]);
+    expect(await run()).toMatchObject({ status: 'failed', error: { code: 'model_call_failed', retryable: false } });
+    expect(server.asked.map(({ path }) => path)).toEqual(['/v1/messages']);
+  });
+
   it('nobody there is as good as a busy one', async () => {
     const baseUrl = `http://127.0.0.1:${await freePort()}`;
     const { run, pauses } = modelTurn('messages', [], { options: { baseUrl } });
