@@ -375,6 +375,52 @@ export const MUTANTS: readonly Mutant[] = [
       'row === undefined',
     ],
   ]),
+  ...inFile('libs/kernel/src/policy.ts', [
+    [
+      'setting the policy ends no stop',
+      'return { ...state, version, document: event.document };',
+      'return { ...state, version, document: event.document, stops: [] };',
+    ],
+    ['a command for another version than stands is refused', 'if (conflict !== undefined) return refuse(conflict);', ''],
+  ]),
+  ...inFile('libs/kernel/src/rules-policy.ts', [
+    [
+      'a freeze of everybody leaves its operators their way back',
+      'everybody !== undefined && !isOperatorsResource(request) ? everybody',
+      'everybody !== undefined ? everybody',
+    ],
+    [
+      'whoever asks for every action asks for a forbidden one',
+      `action === '*' ? [...actions.values()] :`,
+      `action === '**' ? [...actions.values()] :`,
+    ],
+  ]),
+  ...inFile('libs/kernel/src/agent.ts', [
+    [
+      'a registration is active once its authority and its owner both agreed',
+      '[authority, owner].every((party)',
+      '[authority, owner].some((party)',
+    ],
+  ]),
+  ...inFile('libs/kernel/src/escalation.ts', [
+    ['an answer gives no more than was asked', `return 'wider_than_request';`, `return undefined;`],
+  ]),
+  ...inFile('services/authorizer/src/admin-right.ts', [
+    [
+      'anybody may call a resource sharedos.admin, and only the grants of roots over their own count',
+      'owner: root,\n  purpose',
+      'owner: actor,\n  purpose',
+    ],
+    [
+      'a decision of the management plane is on record before anything is changed',
+      `if (!(await ports.audit(record)).ok) return err({ code: 'audit_unavailable' });`,
+      'await ports.audit(record);',
+    ],
+  ]),
+  ...inFile('services/authorizer/src/turn-authorities.ts', [
+    ['a turn is under the policy of its revision', 'this.policies.at(namespaceId, position)', 'this.policies.at(namespaceId, Infinity)'],
+    ['live revocation is what the settings at the revision say', 'liveRevocation ? LIVE : FROZEN', 'FROZEN'],
+  ]),
   ...inFile('libs/kernel/src/precedent.ts', [
     ['a decision by precedent names its matcher', `if (matcher.trim() === '')`, `if (matcher === '')`],
     [

@@ -92,6 +92,8 @@ describe('the policy of a namespace', () => {
       value: { policy: { document: forbidReading, version: 1 }, revision: 'log@2' },
     });
     expect(await verdictOf(world, before.token)).toMatchObject({ status: 'allowed' });
+    const other = await authorizerWorld({ store: world.store, clock: world.clock });
+    expect(await verdictOf(other, before.token)).toMatchObject({ status: 'allowed', revision: 'log@1' });
     expect(await world.opened()).toMatchObject({ hostPolicyVersion: '1' });
     const verdict = await verdictOf(world);
     expect(verdict).toMatchObject({ status: 'denied', code: 'host_policy_denied', revision: 'log@2' });

@@ -1,4 +1,16 @@
-import { type AgentTerms, type JsonObj, type LogEvent, type PolicyDocument, SETTINGS_DEFAULT } from '@sharedos/contracts';
+import { readFileSync } from 'node:fs';
+import {
+  AgentEvent,
+  type AgentTerms,
+  EscalationEvent,
+  type JsonObj,
+  type LogEvent,
+  type PolicyDocument,
+  PolicyEvent,
+  SETTINGS_DEFAULT,
+  SettingsEvent,
+  ToolSettingsEvent,
+} from '@sharedos/contracts';
 import type { Recorded, StreamId } from '@sharedos/event-store';
 import { describe, expect, it } from 'vitest';
 import { NAMESPACE, NOON, alice, bob, carol } from './authorizer.fixture.ts';
@@ -121,6 +133,23 @@ describe('what a namespace was at a revision', () => {
     expect(NamespaceIndex.restore({ version: 2, histories: {} })).toBeUndefined();
     expect(NamespaceIndex.restore({})).toBeUndefined();
   });
+});
+
+describe('what this release recorded', () => {
+  // Never written anew: a log that holds such events exists somewhere, and must be read the same by every later release.
+  const { events, folded: then } = JSON.parse(readFileSync(new URL('./recorded/namespace-events.v1.json', import.meta.url), 'utf8')) as {
+    events: Recorded[];
+    folded: unknown;
+  };
+  it('folds as it did then', () => expect(JSON.parse(JSON.stringify(folded(events).snapshot()))).toEqual(then));
+  it('has every type of event', () =>
+    expect(new Set(events.map(({ event }) => event.type))).toEqual(
+      new Set(
+        [PolicyEvent, SettingsEvent, ToolSettingsEvent, AgentEvent, EscalationEvent].flatMap(({ options }) =>
+          options.map(({ shape }) => shape.type.value),
+        ),
+      ),
+    ));
 });
 
 describe('an event that is not understood', () => {
