@@ -68,6 +68,16 @@ describe('what a turn reserved and never admitted', () => {
     expect(await turn.release({ release: async () => false })).toBe(false);
   });
 
+  it('is found by its claim where the counters went back and have forgotten it', async () => {
+    const turn = turnThatHolds([]);
+    await turn.ledger.claimUse('w1', { at: NOON, ...held(3), turn: 'turn-1' });
+    await turn.ledger.claimUse('w1', { at: NOON, ...held(4), turn: 'another turn' });
+    expect(await turn.release()).toBe(true);
+    expect(turn.released).toEqual([held(3)]);
+    const uses = await turn.ledger.uses();
+    expect(uses.ok && uses.value.map(({ use: { ordinal } }) => ordinal)).toEqual([4]);
+  });
+
   it('is nothing where everything was admitted, and then nobody is told', async () => {
     const turn = turnThatHolds([held(3)], [{ type: 'admitted', at: NOON, callId: 'one', use: use(3), audit: [] }]);
     expect(await turn.release({ release: async () => false })).toBe(true);

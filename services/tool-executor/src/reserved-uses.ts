@@ -40,7 +40,7 @@ export const countersOver = (bus: Pick<Bus, 'request'>): Counters => ({
 
 export interface ReleasePorts {
   readonly counters: Counters;
-  readonly ledger: Pick<Ledger, 'releaseUse'>;
+  readonly ledger: Pick<Ledger, 'releaseUse' | 'uses'>;
   readonly clock: () => Instant;
 }
 
@@ -49,6 +49,9 @@ export interface ReleasePorts {
  * claim still on its way comes too late, then in the counters, so that the next one can have it. It may be done any number of
  * times, by anybody.
  *
+ * What was claimed is looked for in the ledger as well: counters that went back in time have forgotten who held what. That reads
+ * every claim there is, and is done only for a turn that was cut short.
+ *
  * @returns Whether all is given back. If not, it is to be done again: a use would stay spent that nobody had.
  */
 export const releaseReserved = async (ports: ReleasePorts, namespaceId: string, records: readonly LedgerRecord[]): Promise<boolean> => {
@@ -56,8 +59,12 @@ export const releaseReserved = async (ports: ReleasePorts, namespaceId: string, 
   if (claimed === undefined || ended === undefined) return false;
   const held = await ports.counters.held(namespaceId, claimed.turnId);
   if (held === undefined) return false;
+  const claims = await allUses(ports.ledger);
+  if (!claims.ok) return false;
+  const claimedByTurn = claims.value.filter(({ namespaceId: of, use }) => of === namespaceId && use.turn === claimed.turnId);
   const admitted = new Set(usesAdmitted(records).map(nameOf));
-  const uses = held.uses.filter((use) => !admitted.has(nameOf(use)));
+  const handedOut = new Map([...claimedByTurn.map(({ use }) => heldUse(use)), ...held.uses].map((use) => [nameOf(use), use]));
+  const uses = [...handedOut].flatMap(([name, use]) => (admitted.has(name) ? [] : [use]));
   return uses.length === 0 || giveBack(ports, namespaceId, claimed.turnId, { epoch: held.epoch, uses });
 };
 
@@ -74,3 +81,27 @@ export const giveBack = async (
 };
 
 const nameOf = ({ grantId, ordinal }: { readonly grantId: string; readonly ordinal: number }): string => JSON.stringify([grantId, ordinal]);
+
+const heldUse = ({ grantId, ordinal, operation }: HeldUse): HeldUse => ({ grantId, ordinal, operation });
+
+type AllUses = ReturnType<Ledger['uses']>;
+const reading = new WeakMap<object, { readonly now: AllUses; next?: AllUses | undefined }>();
+
+/** Every claim there is. Many that ask while one is read wait for the next, together: they must not get one begun before. */
+const allUses = (ledger: Pick<Ledger, 'uses'>): AllUses => {
+  const current = reading.get(ledger);
+  if (current !== undefined) {
+    current.next ??= current.now.then(() => begin(ledger));
+    return current.next;
+  }
+  return begin(ledger);
+};
+
+const begin = (ledger: Pick<Ledger, 'uses'>): AllUses => {
+  const read = { now: ledger.uses() };
+  reading.set(ledger, read);
+  void read.now.finally(() => {
+    if (reading.get(ledger) === read) reading.delete(ledger);
+  });
+  return read.now;
+};

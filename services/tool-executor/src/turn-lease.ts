@@ -23,7 +23,7 @@ export type AuthorityPort = Pick<AuthorityClient, 'open' | 'decide' | 'reach'>;
 
 export interface TurnLeasePorts {
   readonly authority: AuthorityPort;
-  readonly ledger: Pick<Ledger, 'claimUse' | 'releaseUse'>;
+  readonly ledger: Pick<Ledger, 'claimUse' | 'releaseUse' | 'uses'>;
   readonly counters: Counters;
   readonly clock: () => Instant;
   readonly ids: () => string;
