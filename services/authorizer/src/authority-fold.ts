@@ -3,6 +3,7 @@ import type { EventStore, LogListener, LogSubscription, Position, Recorded } fro
 import { AuthorityIndex } from './authority-index.ts';
 import { readGrantEvent } from './grant-command.ts';
 import { NamespaceIndex } from './namespace-index.ts';
+import { Watchers } from './watchers.ts';
 
 /** What the log comes to up to a position. */
 export interface Folded {
@@ -24,6 +25,7 @@ interface Waiter {
 export class AuthorityFold implements LogListener {
   readonly index: AuthorityIndex;
   readonly namespaces: NamespaceIndex;
+  readonly watchers = new Watchers();
   readonly #waiters = new Set<Waiter>();
   readonly #parked: string[] = [];
   readonly #onTrouble: (what: string) => void;
@@ -55,6 +57,7 @@ export class AuthorityFold implements LogListener {
     await this.#subscription?.close();
     for (const waiter of this.#waiters) waiter.resolve(false);
     this.#waiters.clear();
+    this.watchers.close();
   }
 
   get position(): Position {
@@ -113,8 +116,10 @@ export class AuthorityFold implements LogListener {
       return;
     }
     const read = readGrantEvent(event);
-    if (read !== undefined) this.index.apply(stream.namespaceId, read, instantOf(event.at) ?? 0, position);
-    else
+    if (read !== undefined) {
+      const concerned = this.index.apply(stream.namespaceId, read, instantOf(event.at) ?? 0, position);
+      this.watchers.note(stream.namespaceId, concerned);
+    } else
       this.parked({
         position,
         natsSubject: `${stream.category}/${stream.id}`,
@@ -132,6 +137,7 @@ export class AuthorityFold implements LogListener {
     if (position <= this.#position) return;
     this.#position = position;
     for (const waiter of this.#waiters) if (waiter.position <= position) waiter.resolve(true);
+    this.watchers.tell();
   }
 
   alive(isAlive: boolean): void {

@@ -68,6 +68,11 @@ export class AuthorityIndex {
     return this.#held.steps;
   }
 
+  /** Grants read out of their text since the start, ancestors among them. */
+  get grantsRead(): number {
+    return this.#table.read;
+  }
+
   /** The greatest `at` of any event at or below `position`: no turn opened there may be admitted earlier. */
   latestInstant(position: Position): Instant {
     return this.#latest.upTo(position);

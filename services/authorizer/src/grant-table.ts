@@ -30,6 +30,9 @@ export class GrantTable {
   readonly #idTexts = new Texts();
   readonly #bodies = new Texts();
 
+  /** How often a grant was read out of its text since the start. */
+  read = 0;
+
   get size(): number {
     return this.#ids.length - 1;
   }
@@ -121,6 +124,7 @@ export class GrantTable {
 
   /** The grant as it was issued. */
   grant(row: number): CapabilityGrant {
+    this.read += 1;
     const { principals } = this;
     const holder = this.holderOf(row);
     const subject = principals.subjectOf(holder);

@@ -1,4 +1,5 @@
 import { memoryEventStore } from '@sharedos/event-store';
+import type { Revision } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { alice, authorizerWorld, bob, carol, reading } from './authorizer.fixture.ts';
 import { issueGrant } from './issue-grant.ts';
@@ -86,5 +87,31 @@ describe('listing grants', () => {
       after = reply.value.next;
     }
     expect(seen).toEqual(Array.from({ length: 12 }, (_, index) => `g-${index + 10}`));
+  });
+
+  it('shows of them those that are live, that ended, or that one principal holds', async () => {
+    const world = await authorizerWorld();
+    await world.issue('live');
+    await world.issue('of-carol', {}, { to: carol });
+    await world.issue('revoked');
+    await world.issue('expired', { expiresAt: '2026-01-01T12:00:01Z' });
+    await world.revoke('revoked');
+    world.clock.advance(5_000);
+    const list = listGrants(world.ports);
+    const ids = async (filter: { state?: 'live' | 'ended'; subject?: typeof bob | typeof carol; issuer?: typeof alice | typeof carol }) =>
+      idsOf(await list({ role: 'issuer', ...filter }, world.delivery('grant.list', alice)))[0];
+    expect(await ids({ state: 'live' })).toEqual(['live', 'of-carol']);
+    expect(await ids({ state: 'ended' })).toEqual(['expired', 'revoked']);
+    expect(await ids({ subject: carol })).toEqual(['of-carol']);
+    expect(await ids({ state: 'live', subject: bob, issuer: alice })).toEqual(['live']);
+    expect(await ids({ issuer: carol })).toEqual([]);
+  });
+
+  it('waits for a revision that the request names, and asks the log nothing', async () => {
+    const world = await authorizerWorld({ deadlineMs: 5_000 });
+    const list = listGrants({ ...world.ports, store: { ...world.store, barrier: () => Promise.reject(new Error('the log was asked')) } });
+    const listing = list({ role: 'issuer', revision: 'log@1' as Revision }, world.delivery('grant.list', alice));
+    await world.issue('g');
+    expect(idsOf(await listing)).toEqual([['g'], undefined]);
   });
 });

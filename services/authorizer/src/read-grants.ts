@@ -1,56 +1,57 @@
-import { type Delivery, withinOneAnswer } from '@sharedos/bus';
+import { type Delivery, pause, withinOneAnswer } from '@sharedos/bus';
 import {
+  type Address,
   type CapabilityGrant,
   type GrantGet,
   type GrantList,
   type Reply,
   type Revision,
-  revisionOf,
-  sameAddress,
   refused,
+  sameAddress,
 } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
 import type { Ports } from './ports.ts';
+import { atLeast } from './up-to-date.ts';
 
 const PAGE = 100;
+/** Grants put in order of id at a time: some milliseconds, in which nothing else is answered. */
+const ORDERED_AT_ONCE = 1_000;
 
-/** Brings this replica up to what was acknowledged before the call, so that one reads one's own writes from any replica. */
-const upToDate = async ({ store, fold, limits }: Ports): Promise<Revision | undefined> => {
-  if (fold.trouble !== undefined) return undefined;
-  const deadline = performance.now() + limits.deadlineMs;
-  const barrier = await store.barrier(limits.deadlineMs);
-  if (!barrier.ok || !(await fold.until(barrier.value, deadline - performance.now())).ok) return undefined;
-  return revisionOf(store.storeId, fold.position);
-};
+export const concerns = (grant: CapabilityGrant | undefined, principal: Address): grant is CapabilityGrant =>
+  grant !== undefined && [grant.issuer, grant.subject].some((address) => sameAddress(address, principal));
 
-const behind = () => refused('log_unavailable', 'this replica could not catch up with the log in time', true);
+export const grantNotFound = () => refused('grant_not_found', 'there is no such grant for you in this namespace');
 
 /** One grant that the caller issued or holds. A grant of others is not found, like one that is not there. */
 export const getGrant =
   (ports: Ports) =>
   async ({ grantId }: GrantGet, { namespaceId, principal }: Delivery): Promise<Reply<{ grant: CapabilityGrant; revision: Revision }>> => {
     invariant(principal !== undefined, 'grants are read by principals');
-    const revision = await upToDate(ports);
-    if (revision === undefined) return behind();
+    const here = await atLeast(ports, undefined);
+    if (!here.ok) return here;
     const grant = ports.fold.index.grantAt(namespaceId, grantId, Infinity, Infinity)?.grant;
-    const concerns = grant !== undefined && [grant.issuer, grant.subject].some((address) => sameAddress(address, principal));
-    return concerns
-      ? { ok: true, value: { grant, revision } }
-      : refused('grant_not_found', 'there is no such grant for you in this namespace');
+    return concerns(grant, principal) ? { ok: true, value: { grant, revision: here.value.revision } } : grantNotFound();
   };
 
 /** Grants the caller issued, or holds, by id; a page at a time. */
 export const listGrants =
   (ports: Ports) =>
   async (
-    { role, limit = PAGE, after }: GrantList,
+    { role, limit = PAGE, after, revision: named, ...filter }: GrantList,
     { namespaceId, principal }: Delivery,
   ): Promise<Reply<{ grants: CapabilityGrant[]; next?: string | undefined; revision: Revision }>> => {
     invariant(principal !== undefined, 'grants are read by principals');
-    const revision = await upToDate(ports);
-    if (revision === undefined) return behind();
-    const page = ports.fold.index.list(namespaceId, role, principal, { limit, after });
+    const deadline = performance.now() + ports.limits.deadlineMs;
+    const here = await atLeast(ports, named);
+    if (!here.ok) return here;
+    const { index } = ports.fold;
+    while (!index.order(namespaceId, role, principal, ORDERED_AT_ONCE)) {
+      // What was ordered stays so: asked again, it goes on from there.
+      if (performance.now() > deadline) return refused('log_unavailable', 'your grants are being put in order; ask again', true);
+      await pause(0);
+    }
+    const page = index.list(namespaceId, role, principal, { limit, after }, filter, ports.clock());
     const grants = withinOneAnswer(page.grants);
     const next = grants.length < page.grants.length ? grants.at(-1)?.id : page.next;
-    return { ok: true, value: { grants: [...grants], revision, ...(next === undefined ? {} : { next }) } };
+    return { ok: true, value: { grants: [...grants], revision: here.value.revision, ...(next === undefined ? {} : { next }) } };
   };
