@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { cancelTurn } from './cancel-turn.ts';
 import { listTurns } from './list-turns.ts';
 import type { Ports } from './ports.ts';
-import { NOON, REVISION, alice, claimedBy, context, key } from './turn.fixture.ts';
+import { NOON, REVISION, alice, claimedBy, type context, key } from './turn.fixture.ts';
 
 const root = { kind: 'human', userId: 'root' } as const;
 const otherRoot = { kind: 'human', userId: 'other-root' } as const;
