@@ -16,6 +16,7 @@ export interface Head {
 }
 
 const COMMIT = /^[0-9a-f]{40}$/;
+// oxlint-disable-next-line no-control-regex -- a name of Git's holds none of these
 const BRANCH = /^refs\/heads\/[^\u0000-\u0020~^:?*[\\\u007f]+$/;
 const SMALL = 4 * 1024;
 const LARGE = 64 * 1024 * 1024;

@@ -37,7 +37,9 @@ export const commitOf = (record: string): RepoLogOutput['commits'][number] => {
 /** Who acts, by kind and id; nothing that somebody else wrote. */
 export const identity = ({ actor, namespaceId }: AccessContext, at: Instant): Readonly<Record<string, string>> => {
   const id = addressId(actor);
-  const name = `${actor.kind}:${id.replace(/[\u0000-\u001f\u007f<>]/g, '?')}`;
+  // oxlint-disable-next-line no-control-regex -- what Git would take for an end of the name
+  const plain = id.replace(/[\u0000-\u001f\u007f<>]/g, '?');
+  const name = `${actor.kind}:${plain}`;
   const email = `${encodeToken(id)}@${actor.kind}.${encodeToken(namespaceId)}.sharedos.invalid`;
   const date = `@${Math.floor(at / 1_000)} +0000`;
   return {

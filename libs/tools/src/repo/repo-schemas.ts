@@ -4,6 +4,7 @@ import { z } from 'zod';
 /** Paths inside the repository, each literal: a name with a star in it is that name. */
 const Pathspec = bounded(z.array(bounded(z.array(Seg), 1, 64)), 1, 64);
 /** One line: no control character but the tab. */
+// oxlint-disable-next-line no-control-regex -- they are what is refused
 const Message = bounded(z.string().trim(), 1, 500).regex(/^[^\u0000-\u0008\u000a-\u001f\u007f]*$/);
 
 export const RepoDiffInput = z.strictObject({ staged: z.boolean().default(false), pathspec: Pathspec.optional() });
