@@ -9,6 +9,9 @@ import {
   type AuditEvent,
   type ExecutionResult,
   type RuntimeChoice,
+  type RuntimeStep,
+  RuntimeStepReply,
+  SCHEMA_HEADER,
   inboxPrefix,
   principalSubject,
 } from '@sharedos/contracts';
@@ -307,6 +310,47 @@ describe('an agent in a process of its own', () => {
     },
     2 * DEADLINE_MS,
   );
+});
+
+describe('an agent that answers its steps with', () => {
+  const good = (step: RuntimeStep, decision: unknown = { type: 'complete', output: 1 }): string =>
+    JSON.stringify({ ok: true, value: { token: step.token, step: step.step, decision } });
+  beforeAll(() => register({ runtime: 'remote', config: { stepTimeoutMs: 5_000 } }));
+
+  it.each<[string, string, (step: RuntimeStep) => { body: string; schema?: string }]>([
+    ['text that is not JSON', 'driver_failed', () => ({ body: '<html>' })],
+    ['nothing', 'driver_failed', () => ({ body: '' })],
+    ['another schema', 'driver_failed', (step) => ({ body: good(step), schema: 'authority.decide.reply/1' })],
+    ['a member named twice', 'driver_failed', (step) => ({ body: good(step).replace('{', '{"ok":true,') })],
+    ['2 MiB', 'driver_failed', (step) => ({ body: good(step, { type: 'complete', output: 'x'.repeat(2 * 1024 * 1024) }) })],
+    ['a token of its own', 'driver_failed', (step) => ({ body: good({ ...step, token: 'e30.e30' }) })],
+    ['the number of another step', 'driver_failed', (step) => ({ body: good({ ...step, step: 7 }) })],
+    ['a decision that there is not', 'invalid_driver_decision', (step) => ({ body: good(step, { type: 'grant', all: true }) })],
+  ])('%s ends its own turn as %s', async (what, code, answer) => {
+    const { user, password } = system.stack.credentials.principal(NAMESPACE, SCOUT);
+    const bus = await connectBus({
+      servers: system.stack.natsUrl,
+      user,
+      pass: password,
+      name: 'scout',
+      inboxPrefix: inboxPrefix(NAMESPACE, SCOUT),
+    });
+    try {
+      bus.nats.subscribe(principalSubject('runtime.step', NAMESPACE, SCOUT), {
+        callback: (_, message) => {
+          const { body, schema = RuntimeStepReply.name } = answer(message.json<RuntimeStep>());
+          const named = message.headers;
+          named?.set(SCHEMA_HEADER, schema);
+          message.respond(body, named === undefined ? {} : { headers: named });
+        },
+      });
+      await bus.flush(DEADLINE_MS);
+      const executionId = `rubbish-${what.replaceAll(' ', '-')}`;
+      expect(await run(executionId, {})).toMatchObject({ status: 'failed', error: { code } });
+    } finally {
+      await bus.close();
+    }
+  });
 });
 
 describe('the runtime of an agent', () => {
