@@ -293,15 +293,34 @@ export const SECTIONS: readonly Section[] = [
     title: 'Replay',
     refusals: [
       ...rule([
-        ['replay_expired', 'tool-executor', 'dated outside the time in which a request may be sent', 'the code', RECORD],
-        ['replay_conflict', 'tool-executor and messaging-router, denied', 'the id was used for something else', 'the code', RECORD],
+        [
+          'replay_expired',
+          'tool-executor and kernel',
+          'dated outside the time in which a request may be sent, or so old that its answer is gone',
+          'the code',
+          RECORD,
+        ],
+        ['replay_conflict', 'tool-executor, messaging-router and kernel, denied', 'the id was used for something else', 'the code', RECORD],
       ]),
       ...outage([
-        ['replay_pending', 'tool-executor and messaging-router, failed', 'the same operation is under way', 'the code, retryable', RECORD],
+        [
+          'replay_pending',
+          'tool-executor, messaging-router and kernel, failed',
+          'the same operation is under way',
+          'the code, retryable',
+          RECORD,
+        ],
         [
           'replay_interrupted',
-          'tool-executor, failed',
+          'tool-executor and kernel, failed',
           'the same operation was begun and never ended: whether it took effect is not known',
+          'the code',
+          RECORD,
+        ],
+        [
+          'replay_unavailable',
+          'kernel, failed',
+          'whether the operation was done before could not be found out, or its answer not be kept',
           'the code',
           RECORD,
         ],

@@ -68,4 +68,5 @@ export const INFRASTRUCTURE_CODES: ReadonlySet<string> = new Set([
   'usage_store_unavailable',
   'host_policy_unavailable',
   'audit_unavailable',
+  'replay_unavailable',
 ]);

@@ -43,6 +43,7 @@ export * from './matching.ts';
 export * from './memory-ports.ts';
 export * from './message-ports.ts';
 export * from './namespace-settings.ts';
+export * from './operation-replay.ts';
 export * from './parsed-grant.ts';
 export * from './parsed-requirement.ts';
 export * from './policy-in-force.ts';

@@ -5,6 +5,7 @@ import {
   type DeliveryResult,
   type MessageEnvelope,
   type ToolNamespaceUpdate,
+  canonicalJson,
   sameAddress,
 } from '@sharedos/contracts';
 import type { AuditSink } from './audit-sink.ts';
@@ -15,6 +16,7 @@ import { frozenCopy } from './contract-value.ts';
 import type { DelegationChainResolver } from './delegation-chain.ts';
 import { parseGrant } from './parsed-grant.ts';
 import type { MessageTransport } from './message-ports.ts';
+import type { OperationClaim, OperationEnd, OperationKey, OperationRecord, OperationReplayStore } from './operation-replay.ts';
 import { type ToolNamespaceSettingsStore, applyToolNamespaceUpdate } from './tool-namespace-settings.ts';
 
 // Ports of one process: enough to use a kernel without any server, and for tests. Nothing here outlives its process.
@@ -103,6 +105,27 @@ export class InMemoryToolNamespaceSettings implements ToolNamespaceSettingsStore
     );
     this.#selected.set(key, selection);
     return selection;
+  }
+}
+
+/** Remembers operations as long as this process lives, and forgets none of them. */
+export class InMemoryOperationReplayStore implements OperationReplayStore {
+  readonly #records = new Map<string, { record: OperationRecord; readonly token: string }>();
+
+  async claim(key: OperationKey, fingerprint: string): Promise<OperationClaim> {
+    const name = canonicalJson(key);
+    const known = this.#records.get(name);
+    if (known !== undefined) return { claimed: false, record: known.record };
+    const token = String(this.#records.size);
+    this.#records.set(name, { record: { fingerprint, state: 'pending' }, token });
+    return { claimed: true, token };
+  }
+
+  async settle(key: OperationKey, token: string, end: OperationEnd): Promise<boolean> {
+    const known = this.#records.get(canonicalJson(key));
+    if (known?.token !== token || known.record.state !== 'pending') return false;
+    known.record = { fingerprint: known.record.fingerprint, ...end };
+    return true;
   }
 }
 

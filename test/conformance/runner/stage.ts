@@ -18,6 +18,7 @@ import {
   type ContextToolProvider,
   type HostCeiling,
   type HostCeilingVerdict,
+  InMemoryOperationReplayStore,
   InMemoryToolNamespaceSettings,
   MESSAGE_REQUEST_TOOL_DEFINITION,
   MESSAGE_REQUEST_TOOL_NAME,
@@ -101,12 +102,13 @@ export class Stage {
   readonly #missing: ReadonlySet<string>;
   readonly #provided = new Map<string, Bag[]>();
   readonly #perform: (step: Step, kernel: SharedOSKernel, context: AccessContext) => Promise<unknown>;
+  readonly #operations = new InMemoryOperationReplayStore();
   #ids = 0;
 
   /** @param perform Carries out a step that a handler makes from inside. */
   constructor(world: Bag, perform: (step: Step, kernel: SharedOSKernel, context: AccessContext) => Promise<unknown>) {
     onlyKnown('the world', world, WORLD_KEYS);
-    for (const absent of ['replay', 'views']) if (world[absent] === true) throw new UnknownToRunner(`${absent} is not offered`);
+    if (world['views'] === true) throw new UnknownToRunner('views are not offered');
     this.#world = world;
     this.#perform = perform;
     this.clock = world['clock'] as string;
@@ -191,6 +193,7 @@ export class Stage {
       ...(this.#missing.has('namespaceSettings') ? {} : { toolNamespaceSettings: this.#settings() }),
       ...this.#messaging(),
       refuseStaleCalls: this.#world['freshness'] === true,
+      ...(this.#world['replay'] === true ? { operationReplay: this.#operations } : {}),
       // The tools that the kernel brings are no host's to count; that they were entered shows in what it measures.
       spans: {
         record: ({ name, attributes }) => {

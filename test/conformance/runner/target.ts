@@ -24,7 +24,6 @@ export interface Target {
 
 /** Profiles that the embedded kernel does not run, and why. Every other one has to pass. */
 const NOT_RUN: Readonly<Record<string, string>> = {
-  'ext:replay': 'the embedded kernel keeps nothing, so it cannot know what it answered before; the services do, by their ledger',
   'ext:views': 'grants bound to a view of a resource are not offered',
 };
 

@@ -30,6 +30,7 @@ import {
   type MessageTransport,
   RecipientScopedMessageCapabilityResolver,
 } from '../message-ports.ts';
+import type { OperationReplayStore } from '../operation-replay.ts';
 import { type ProviderErrorContext, type ProviderErrorReporter, reportContainedError } from '../provider-error.ts';
 import { ResourceProviderRegistry } from '../resource-provider.ts';
 import { SPAN, type SpanSink, measure } from '../spans.ts';
@@ -63,6 +64,8 @@ export interface SharedOSKernelOptions {
   readonly spans?: SpanSink;
   /** Gives every context the tool `sharedos.card`. @see design.md §9.14 */
   readonly agentCardTool?: boolean;
+  /** Remembers operations: one that is presented twice is done once. Absent, it is done again. */
+  readonly operationReplay?: OperationReplayStore;
   /** Refuses a call inside an open turn that was made before it, or after the instant of the operation (`stale_request`). */
   readonly refuseStaleCalls?: boolean;
 }

@@ -5,6 +5,7 @@ import { contractValue, frozenCopy } from '../contract-value.ts';
 import { toResourceOperation } from '../resource-provider.ts';
 import { type KernelCore, type KernelOperationOptions, refusal, signalOr } from './core.ts';
 import { decideOperation } from './decide-operation.ts';
+import { once } from './once.ts';
 
 /**
  * One operation on a resource, without a tool. Whether a family of tools is on does not matter here; the grant does.
@@ -30,6 +31,34 @@ export const invokeResource = async (
     return frozenCopy({ status, operationId, completedAt: context.now, error: refusal(code) });
   };
 
+  const { namespaceId, actor } = context;
+  const key = { namespaceId, actor, kind: 'resource', scope: '', id: operationId } as const;
+  const { input, metadata } = parsed.value;
+  return once(core, {
+    key,
+    context,
+    input: { resource, action, ...(input === undefined ? {} : { input }), ...(metadata === undefined ? {} : { metadata }) },
+    schema: ResourceResult,
+    refuse,
+    run: () => perform(core, context, operation, { settle, refuse, signal }),
+  });
+};
+
+const perform = async (
+  core: KernelCore,
+  context: AccessContext,
+  operation: ReturnType<typeof toResourceOperation>,
+  {
+    settle,
+    refuse,
+    signal,
+  }: {
+    readonly settle: (outcome: 'succeeded' | 'denied' | 'failed', reason?: string, grantId?: string) => Promise<void>;
+    readonly refuse: (status: 'denied' | 'failed', code: string, grantId?: string) => Promise<ResourceResult>;
+    readonly signal: AbortSignal | undefined;
+  },
+): Promise<ResourceResult> => {
+  const { operationId, resource, action } = operation;
   const held = await core.hold(context, signal);
   if (held.resolution.status === 'unavailable') return refuse('denied', 'authority_unavailable');
   const { decision, grantId } = await decideOperation(core, held, context, { resource, action }, { consume: true });

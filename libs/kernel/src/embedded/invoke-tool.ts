@@ -18,10 +18,13 @@ import {
   refusal,
   signalOr,
 } from './core.ts';
+import { once } from './once.ts';
 
 export interface InvokeToolOptions extends KernelOperationOptions {
   /** Hash of the catalogue that the caller was shown; the one last listed in its turn when absent. */
   readonly catalogHash?: string;
+  /** The execution that the call belongs to; where operations are remembered, its id is one of it. The trace stands for it when absent. */
+  readonly executionId?: string;
 }
 
 /** What of a call's end goes on its record, beside its status and code. */
@@ -50,7 +53,7 @@ export const invokeTool = (
   core: KernelCore,
   given: AccessContext,
   givenCall: ToolCall,
-  { signal, catalogHash }: InvokeToolOptions = {},
+  { signal, catalogHash, executionId }: InvokeToolOptions = {},
 ): Promise<ToolResult> =>
   measure(
     core.spans,
@@ -62,14 +65,28 @@ export const invokeTool = (
       scope.set('callId', call.value.id);
       scope.set('tool', call.value.tool);
       const shown = catalogHash ?? core.leaseOf(context)?.listedHash;
-      return mediate({ core, context, call: call.value, signal, catalogHash: shown });
+      return present({ core, context, call: call.value, signal, catalogHash: shown }, executionId);
     },
     (result, scope) => scope.set('status', result.status),
   );
 
+const present = async (calling: Calling, executionId: string | undefined): Promise<ToolResult> => {
+  const { core, context, call } = calling;
+  const { id, tool, arguments: given, traceId } = call;
+  if (traceId !== context.traceId) return refuse(calling, 'denied', 'trace_mismatch');
+  return once(core, {
+    key: { namespaceId: context.namespaceId, actor: context.actor, kind: 'tool', scope: executionId ?? traceId, id },
+    context,
+    // When it was asked for has no meaning: whoever presents it again may say another instant.
+    input: { tool, arguments: given, traceId },
+    schema: ToolResult,
+    refuse: (status, code) => refuse(calling, status, code),
+    run: () => mediate(calling),
+  });
+};
+
 const mediate = async (calling: Calling): Promise<ToolResult> => {
   const { core, context, call, signal } = calling;
-  if (call.traceId !== context.traceId) return refuse(calling, 'denied', 'trace_mismatch');
   const held = await core.hold(context, signal);
   if (core.options.refuseStaleCalls === true && isStale(call, context, held)) return refuse(calling, 'denied', 'stale_request');
   if (held.resolution.status === 'unavailable') return refuse(calling, 'denied', 'authority_unavailable');

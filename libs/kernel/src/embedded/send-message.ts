@@ -4,6 +4,7 @@ import { ContractError } from '../contract-errors.ts';
 import { contractValue, frozenCopy } from '../contract-value.ts';
 import { type KernelCore, type KernelOperationOptions, refusal, signalOr, stated } from './core.ts';
 import { decideOperation } from './decide-operation.ts';
+import { once } from './once.ts';
 
 /**
  * Sends one message that its caller built. The envelope brings no authority: it has to agree with the trusted context, and the
@@ -26,6 +27,24 @@ export const sendMessage = async (
     settled(core, context, envelope, { status, ...receipt(context, envelope), error: refusal(code) }, { grantId });
 
   if (!belongs(envelope, context)) return refuse('denied', 'message_context_mismatch');
+  const { namespaceId, actor } = context;
+  return once(core, {
+    key: { namespaceId, actor, kind: 'message', scope: '', id: envelope.id },
+    context,
+    input: envelope,
+    schema: DeliveryResult,
+    refuse,
+    run: () => send(core, context, envelope, refuse, signal),
+  });
+};
+
+const send = async (
+  core: KernelCore,
+  context: AccessContext,
+  envelope: MessageEnvelope,
+  refuse: (status: 'denied' | 'failed', code: string, grantId?: string) => Promise<DeliveryResult>,
+  signal: AbortSignal | undefined,
+): Promise<DeliveryResult> => {
   let request: AuthorizationRequest;
   try {
     request = core.messageCapabilities.resolve(context, envelope);
