@@ -60,7 +60,12 @@ export const latestHeaders = async (
       const parsed = error === null ? parseSubject(message.subject) : undefined;
       const place = placeOf(message.reply);
       if (parsed === undefined || place === undefined) return;
-      found.push({ principal: parsed.principal, rest: parsed.rest, storedAt: place.storedAt, header: (header) => headerOf(message.headers, header) });
+      found.push({
+        principal: parsed.principal,
+        rest: parsed.rest,
+        storedAt: place.storedAt,
+        header: (header) => headerOf(message.headers, header),
+      });
       if (found.length >= expected) resolve(true);
     },
   });

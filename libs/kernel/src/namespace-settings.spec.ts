@@ -35,8 +35,11 @@ describe('the settings of a namespace', () => {
       .thenNothing());
   it('have their default where a record is older than they are', () =>
     expect(SettingsEvent.parse({ type: 'SettingsSet', settings: { liveRevocation: true } })).toEqual(live));
-  it.each([{ grantsPerHolderMax: 100_001 }, { grantsPerHolderMax: 255 }, { turnsRunningMax: 1.5 }, { liveRevocation: 1 }, { audit: false }])(
-    'are refused out of their range: %o',
-    (settings) => expect(NamespaceSettings.safeParse(settings).success).toBe(false),
-  );
+  it.each([
+    { grantsPerHolderMax: 100_001 },
+    { grantsPerHolderMax: 255 },
+    { turnsRunningMax: 1.5 },
+    { liveRevocation: 1 },
+    { audit: false },
+  ])('are refused out of their range: %o', (settings) => expect(NamespaceSettings.safeParse(settings).success).toBe(false));
 });
