@@ -560,4 +560,14 @@ export const MUTANTS: readonly Mutant[] = [
     ['an answer to another step is none', 'if (answer.step !== step.step) throw', 'if (answer.step < step.step) throw'],
     ['an agent elsewhere does not say when it asked', 'requestedAt: now }', 'requestedAt: timestampOf(this.#options.clock() + 1) }'],
   ]),
+  ...inFile('libs/kernel/src/embedded/once.ts', [
+    [
+      'the same id with another input is a conflict',
+      `if (record.fingerprint !== fingerprint) return refuse('denied', 'replay_conflict');`,
+      '',
+    ],
+    ['the same at another instant is the same', 'const { now: _, ...stated } = context;', 'const stated = context;'],
+    ['what was stopped under way is never done again to be sure', `await settle({ state: 'interrupted' });`, ''],
+    ['an answer that could not be kept is not given', '? result : refuse', '|| true ? result : refuse'],
+  ]),
 ];
