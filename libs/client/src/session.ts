@@ -35,18 +35,23 @@ export const checkedBody = <Q>(message: WireMessage<Q>, body: Q): Result<Q, Clie
   );
 };
 
-/** Asks a service as this principal, and waits for its one answer until the deadline of the session. */
+/**
+ * Asks a service as this principal, and waits for its one answer until the deadline of the session.
+ *
+ * @param options `waitMs`: how long the service was asked to wait before it answers.
+ */
 export const ask = async <Q, A>(
   session: Session,
   verb: PrincipalRequestVerb,
   message: WireMessage<Q>,
   body: Q,
   reply: WireMessage<Reply<A>>,
+  { waitMs = 0 }: { readonly waitMs?: number } = {},
 ): Promise<Result<A, ClientError>> => {
   const checked = checkedBody(message, body);
   if (!checked.ok) return checked;
   const natsSubject = principalSubject(verb, session.namespaceId, session.principal);
-  const answer = await session.bus.request(natsSubject, message, checked.value, reply, { timeoutMs: session.requestTimeoutMs });
+  const answer = await session.bus.request(natsSubject, message, checked.value, reply, { timeoutMs: session.requestTimeoutMs + waitMs });
   if (!answer.ok) return unavailable(answer.error.reason);
   return answer.value.ok ? ok(answer.value.value) : err({ kind: 'refused', error: answer.value.error });
 };

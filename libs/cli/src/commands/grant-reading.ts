@@ -1,48 +1,97 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { CapabilityGrant } from '@sharedos/contracts';
+import type { SharedOS } from '@sharedos/client';
+import { type CapabilityGrant, type Revision, sameAddress } from '@sharedos/contracts';
 import { type Command, Option } from 'commander';
-import { type Terminal, connected, invocationOf, valueOf } from '../command-line.ts';
+import { type Invocation, type Terminal, connected, invocationOf, untilStopped, valueOf } from '../command-line.ts';
 import { usageFailure } from '../exit-code.ts';
-import { boundsOf, capabilitiesOf, stateOf } from '../grant-words.ts';
+import { boundsOf, capabilitiesOf, described, stateOf } from '../grant-words.ts';
 import { exportGrants } from '../grants-file/export-grants.ts';
 import { positiveInteger } from '../numbers.ts';
-import { principalName } from '../principal-name.ts';
+import { parsePrincipal, principalName } from '../principal-name.ts';
 import { grantsOf } from '../speakers.ts';
 import { printable, table } from '../table.ts';
+
+interface ListOptions {
+  readonly held?: boolean;
+  readonly state?: 'live' | 'ended';
+  readonly to?: string;
+  readonly from?: string;
+  readonly limit?: number;
+  readonly after?: string;
+  readonly watch?: boolean;
+}
 
 export const listCommand = (command: Command, terminal: Terminal): void => {
   command
     .command('list')
     .description('Grants that you issued, or with --held those that you hold.')
     .option('--held', 'those whose subject you are')
+    .addOption(new Option('--state <state>', 'those that are neither revoked nor expired, or those that are').choices(['live', 'ended']))
+    .option('--to <kind:id>', 'those given to somebody')
+    .option('--from <kind:id>', 'those given by somebody')
     .addOption(new Option('--limit <count>', 'at most so many').argParser(positiveInteger))
     .option('--after <id>', 'continue after this grant')
-    .addHelpText('after', '\nExamples:\n  $ sharedos grant list\n  $ sharedos grant list --held --as agent:scout --json')
-    .action(async (options: { readonly held?: boolean; readonly limit?: number; readonly after?: string }, self: Command) => {
+    .option('--watch', 'then show each that is issued or revoked, until Ctrl-C; with --json one document a line')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ sharedos grant list --state live\n  $ sharedos grant list --held --as agent:scout --json\n  $ sharedos grant list --watch',
+    )
+    .action(async (options: ListOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
-      const { limit, after } = options;
+      const { limit, after, state, to, from } = options;
+      const role = options.held === true ? ('subject' as const) : ('issuer' as const);
       const query = {
-        role: options.held === true ? ('subject' as const) : ('issuer' as const),
+        role,
+        ...(state === undefined ? {} : { state }),
+        ...(to === undefined ? {} : { subject: parsePrincipal(to) }),
+        ...(from === undefined ? {} : { issuer: parsePrincipal(from) }),
         ...(limit === undefined ? {} : { limit }),
         ...(after === undefined ? {} : { after }),
       };
-      const found = await connected(invocation, async ({ grants }) => valueOf(await grants.list(query)));
-      const now = Date.now();
-      const rows = found.grants.map((grant) => [
-        grant.id,
-        principalName(grant.issuer),
-        principalName(grant.subject),
-        capabilitiesOf(grant),
-        boundsOf(grant),
-        stateOf(grant, now),
-      ]);
-      const more = found.next === undefined ? '' : `more: --after ${found.next}\n`;
-      invocation.show(
-        found,
-        rows.length === 0 ? 'no grants\n' : `${table(['GRANT', 'FROM', 'TO', 'MAY', 'BOUNDS', 'STATE'], rows)}${more}`,
-      );
+      await connected(invocation, async (sharedos) => {
+        const found = valueOf(await sharedos.grants.list(query));
+        const more = found.next === undefined ? '' : `more: --after ${found.next}\n`;
+        invocation.show(found, found.grants.length === 0 ? 'no grants\n' : `${grantTable(found.grants)}${more}`);
+        if (options.watch !== true) return;
+        await watchChanges(invocation, sharedos, found.revision, (grant) => sameAddress(grant[role], sharedos.principal));
+      });
     });
+};
+
+const grantTable = (grants: readonly CapabilityGrant[]): string => {
+  const now = Date.now();
+  return table(
+    ['GRANT', 'FROM', 'TO', 'MAY', 'BOUNDS', 'STATE'],
+    grants.map((grant) => [
+      grant.id,
+      principalName(grant.issuer),
+      principalName(grant.subject),
+      capabilitiesOf(grant),
+      boundsOf(grant),
+      stateOf(grant, now),
+    ]),
+  );
+};
+
+/** Shows what changes from a revision on, until it is stopped. */
+const watchChanges = async (
+  invocation: Invocation,
+  { grants }: SharedOS,
+  from: Revision,
+  concerns: (grant: CapabilityGrant) => boolean,
+): Promise<void> => {
+  const { terminal } = invocation;
+  const stopped = untilStopped(terminal).then(() => 'stopped' as const);
+  if (invocation.options.json !== true) terminal.err('watching for changes; Ctrl-C to end\n');
+  for (let after = from; ;) {
+    const page = await Promise.race([grants.watch({ after }), stopped]);
+    if (page === 'stopped') return;
+    const { grants: changed, revision } = valueOf(page);
+    for (const grant of changed.filter(concerns))
+      invocation.show({ grant, revision }, `${stateOf(grant, Date.now()).padEnd(8)} ${described(grant)}\n`);
+    after = revision;
+  }
 };
 
 export const showCommand = (command: Command, terminal: Terminal): void => {

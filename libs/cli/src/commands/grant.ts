@@ -11,6 +11,7 @@ import { parsePrincipal } from '../principal-name.ts';
 import { parseResource } from '../resource-name.ts';
 import { printable } from '../table.ts';
 import { exportCommand, listCommand, showCommand } from './grant-reading.ts';
+import { explainCommand, treeCommand, whoCommand } from './grant-views.ts';
 
 interface TermOptions {
   readonly to?: string;
@@ -28,7 +29,7 @@ interface TermOptions {
 }
 
 export const grantCommand = (terminal: Terminal): Command => {
-  const command = new Command('grant').description('Who may do what: issue, pass on, revoke and list grants.');
+  const command = new Command('grant').description('Who may do what: issue, pass on, revoke, list and explain grants.');
 
   withTerms(command.command('issue').description('Grant somebody authority over resources of your own.'))
     .addHelpText(
@@ -99,6 +100,9 @@ it was the first time, unless the parent was revoked meanwhile. Without --id the
 
   listCommand(command, terminal);
   showCommand(command, terminal);
+  treeCommand(command, terminal);
+  explainCommand(command, terminal);
+  whoCommand(command, terminal);
   exportCommand(command, terminal);
   return command;
 };
