@@ -4,11 +4,13 @@ import { parseArgs } from 'node:util';
 import { benchCalls } from './call.ts';
 import { benchKernel } from './kernel.ts';
 import { tableOf } from './rows.ts';
+import { benchTools } from './tools.ts';
 
-const USAGE = `usage: npm run bench -- [call | kernel] [--quick] [--json] [--cpu-profiles FOLDER]
+const USAGE = `usage: npm run bench -- [call | kernel | tools] [--quick] [--json] [--cpu-profiles FOLDER]
 
   call      one mediated tool call, its floors, decisions and opening a turn (under two minutes)
   kernel    one decision in process, beside other libraries and the plain walk (under a minute); starts no server
+  tools     files.read and files.search beside the same done bare, and a catalogue listed (under a minute); starts no server
 
   --quick   few and short runs, under half a minute: to see that it works
   --json    print {"rows":[…]} and nothing else (with npm run, say: npm run --silent bench -- call --json)
@@ -28,7 +30,7 @@ const main = async (): Promise<number> => {
     },
   });
   const [name = 'call', ...more] = positionals;
-  if (values.help || more.length > 0 || !['call', 'kernel'].includes(name)) {
+  if (values.help || more.length > 0 || !['call', 'kernel', 'tools'].includes(name)) {
     process.stderr.write(USAGE);
     return values.help ? 0 : 2;
   }
@@ -38,7 +40,12 @@ const main = async (): Promise<number> => {
       `warning: a load of ${load.toFixed(1)} on ${availableParallelism()} cores; ratios are of a quiet machine, trust processor time only`,
     );
   const { quick, 'cpu-profiles': cpuProfiles } = values;
-  const rows = await (name === 'kernel' ? benchKernel({ quick, say }) : benchCalls({ quick, say, cpuProfiles }));
+  const rows =
+    name === 'kernel'
+      ? await benchKernel({ quick, say })
+      : name === 'tools'
+        ? await benchTools({ quick, say })
+        : await benchCalls({ quick, say, cpuProfiles });
   process.stdout.write(values.json ? `${JSON.stringify({ rows })}\n` : `\n${tableOf(rows)}\n`);
   return 0;
 };
