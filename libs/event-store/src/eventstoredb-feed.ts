@@ -24,6 +24,8 @@ export interface FeedOptions {
   /** Whether the server still has the history that we know; says why not. */
   readonly examine: (position: Position) => Promise<string | undefined>;
   readonly saw: (position: Position) => void;
+  /** The history that was followed is not there any more. */
+  readonly lose: (why: string) => void;
   readonly onDefect: (defect: unknown, where: string) => void;
 }
 
@@ -46,6 +48,8 @@ export class EventStoreDbFeed {
   readonly #ended: Promise<void>;
   /** The last place handed over, as the server names it. */
   #place: LogPosition | undefined;
+  /** The id of the event that was handed over there, if it was one of ours. */
+  #placeId: string | undefined;
   #told: boolean | undefined;
   #broken = false;
 
@@ -119,6 +123,7 @@ export class EventStoreDbFeed {
     const read = await readLog(this.#options.connection, at, 1, this.#budgetMs);
     if (!read.ok) return 'unknown';
     const [first] = read.value;
+    if (this.#isOther(at, first)) return 'unknown';
     return first !== undefined && commitOf(first) === at.commit ? at : START;
   }
 
@@ -164,6 +169,7 @@ export class EventStoreDbFeed {
       if (record.kind === 'parked') listener.parked({ position, natsSubject, why: record.why });
       if (record.kind === 'events') for (const event of record.events) listener.event({ stream: record.stream, event, position });
       this.#place = { commit, prepare: recorded.position?.prepare ?? commit };
+      this.#placeId = recorded.id;
       saw(position);
       listener.reached(position);
     } catch (defect) {
@@ -180,6 +186,7 @@ export class EventStoreDbFeed {
     const reached = position.commit === position.prepare ? positionOf(position.commit) : undefined;
     if (reached === undefined) return;
     this.#place = position;
+    this.#placeId = undefined;
     this.#options.listener.reached(reached);
   }
 
@@ -190,8 +197,18 @@ export class EventStoreDbFeed {
 
   /** The event at our place is still there; or it was scavenged, and the rest of what we know is. */
   async #isSameLog(at: LogPosition | undefined, events: readonly AllStreamResolvedEvent[]): Promise<boolean> {
+    if (this.#isOther(at, events[0])) return false;
     if (at === undefined || (events[0] !== undefined && commitOf(events[0]) === at.commit)) return true;
     return (await this.#options.examine(Number(at.commit))) === undefined;
+  }
+
+  /** Another event lies where ours was: the database was set back in time and went on from there. */
+  #isOther(at: LogPosition | undefined, found: AllStreamResolvedEvent | undefined): boolean {
+    // The feed goes on while it is asked, so the answer may be about a place that it has left.
+    if (at === undefined || at !== this.#place || found === undefined || commitOf(found) !== at.commit) return false;
+    if (this.#placeId === undefined || (found.link ?? found.event)?.id === this.#placeId) return false;
+    this.#options.lose(`another event lies at ${at.commit} of the log than was read there before: it lost some of its history`);
+    return true;
   }
 
   get #budgetMs(): number {

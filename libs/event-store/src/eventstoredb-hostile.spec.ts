@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { type DoubleOptions, type EventStoreDouble, startEventStoreDouble } from '@sharedos/eventstoredb-double';
+import { selfSigned } from '@sharedos/testing';
 import { appendSurely, barrierOf, eventsOf, listen, newStream, noteOf, readSurely } from './contract-words.ts';
 import type { EventStore, StreamId } from './event-store.ts';
 import { type EventStoreDbOptions, eventStoreDbEventStore } from './eventstoredb.ts';
@@ -189,6 +190,25 @@ describe('the log on EventStoreDB', () => {
     expect(heard.told.events.map(noteOf)).toEqual(['a']);
   });
 
+  it('is lost for good when its database was set back in time and has gone on from there', async () => {
+    const [dataDir, saved] = [await folder(), await folder()];
+    const first = await startDouble({ dataDir });
+    const store = await openOn(first);
+    await appendSurely(store, newStream(), 0, eventsOf('kept'));
+    await cp(dataDir, saved, { recursive: true });
+    const heard = listen(store, 0);
+    const { position } = await appendSurely(store, newStream(), 0, eventsOf('gone'));
+    await heard.untilReached(position);
+    await first.close();
+    const second = await startDouble({ dataDir: saved, port: first.port });
+    second.append('somebody-else', [{ data: Buffer.alloc(10_000) }]);
+    await heard.untilAlive(false);
+    await expect
+      .poll(() => store.barrier(TIMEOUT_MS), { timeout: 10_000 })
+      .toMatchObject({ ok: false, error: { reason: expect.stringContaining('lost some of its history') } });
+    await heard.close();
+  });
+
   it('parks a stream that was deleted and begun anew, so that nothing revoked is revived', async () => {
     const double = await startDouble();
     const store = await openOn(double);
@@ -219,6 +239,20 @@ describe('the log on EventStoreDB', () => {
     await startDouble({ dataDir, port: first.port });
     const read = await readSurely(store, stream);
     expect(read.events.map(({ position }) => position)).toEqual([appended.position]);
+  });
+
+  it('takes TLS, user and password from the connection string, and is unavailable with a wrong one', async () => {
+    const { key, certificate, certificateFile, remove } = await selfSigned();
+    ends.push(remove);
+    const double = await startDouble({ tls: { key, certificate }, users: { sharedos: 'p@ss word' } });
+    const as = (password: string): string =>
+      `esdb://sharedos:${encodeURIComponent(password)}@127.0.0.1:${double.port}?tlsCAFile=${encodeURIComponent(certificateFile)}`;
+    const store = await openOn(double, { connectionString: as('p@ss word') });
+    const heard = listen(store, 0);
+    const { position } = await appendSurely(store, newStream(), 0, eventsOf('a'));
+    await heard.untilReached(position);
+    await heard.close();
+    expect(await tryOpen(double, { connectionString: as('guessed'), openTimeoutMs: 100 })).toMatchObject(UNAVAILABLE);
   });
 
   it.each([

@@ -174,6 +174,7 @@ export const eventStoreDbEventStore = async (options: EventStoreDbOptions): Prom
         heartbeatMs,
         examine,
         saw,
+        lose,
         onDefect: options.onDefect ?? leaveToProcess,
       });
       feeds.add(feed);

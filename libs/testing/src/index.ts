@@ -9,6 +9,7 @@ export * from './nats-cluster.ts';
 export type { NatsConfig } from './nats-server.ts';
 export type { Attributes, AttributeValue, ReceivedSpan } from './otlp-json.ts';
 export * from './own-server.ts';
+export * from './self-signed.ts';
 export type { ServerHandle } from './server-process.ts';
 export type { ServiceProcess } from './service-process.ts';
 export * from './span-receiver.ts';
