@@ -28,7 +28,7 @@ export const findingsOf = (evidence: Evidence, sent: Sent): readonly Finding[] =
   { rule: 'everything admitted on a use has spent it', contradictions: unspent(evidence) },
   { rule: 'the counters agree with the ledger', contradictions: disagreeing(evidence, sent) },
   { rule: 'every refusal is on record', contradictions: unrecorded(evidence) },
-  { rule: 'no audit id names two records', contradictions: ambiguous(evidence.audit) },
+  { rule: 'no audit id names two facts', contradictions: ambiguous(evidence.audit) },
   { rule: 'no message was delivered twice', contradictions: repeated(evidence.inbox) },
 ];
 
@@ -62,6 +62,17 @@ const unadmitted = ({ effects, operations }: Evidence): string[] =>
 /** The calls of a turn that came to its end by itself. */
 const callsIn = (result: ExecutionResult | undefined): readonly { readonly status: string; readonly code?: string }[] =>
   result?.status === 'succeeded' ? (result.output as unknown as { calls: { status: string; code?: string }[] }).calls : [];
+
+/** How turns ended, and how their calls did: a run in which nothing succeeds shows nothing. */
+export const outcomesOf = ({ answers }: Evidence): Readonly<Record<string, number>> =>
+  Object.fromEntries(
+    count(
+      [...answers.values()].flatMap(([result]) => {
+        const code = result !== undefined && 'error' in result ? ` ${result.error?.code}` : '';
+        return [`turn ${result?.status}${code}`, ...callsIn(result).map(({ status, code: why }) => `call ${why ?? status}`)];
+      }),
+    ),
+  );
 
 const missing = ({ answers, effects }: Evidence): string[] => {
   const happened = new Set(effects);
@@ -123,8 +134,15 @@ const unrecorded = ({ answers, audit }: Evidence): string[] => {
   ]);
 };
 
+/**
+ * A question asked again carries the ids of its records: a second answer may be of another instant and revision, and is folded with
+ * the first by its id. It must be about the same thing.
+ */
 const ambiguous = (audit: readonly AuditEvent[]): string[] => {
-  const bodies = new Map<string, Set<string>>();
-  for (const event of audit) bodies.set(event.id, (bodies.get(event.id) ?? new Set()).add(canonicalJson(event)));
-  return [...bodies].filter(([, said]) => said.size > 1).map(([id, said]) => `${id}: ${said.size} records`);
+  const facts = new Map<string, Set<string>>();
+  for (const { id, type, traceId, actor, operationId, resource, action, tool, messageId } of audit) {
+    const about = canonicalJson([type, traceId, actor, operationId ?? '', resource ?? '', action ?? '', tool ?? '', messageId ?? '']);
+    facts.set(id, (facts.get(id) ?? new Set()).add(about));
+  }
+  return [...facts].filter(([, said]) => said.size > 1).map(([id, said]) => `${id}: ${said.size} facts`);
 };

@@ -85,7 +85,11 @@ const get = ToolRegistry.prototype.get;
 ToolRegistry.prototype.get = function withEffect(name) {
   const handler = get.call(this, name);
   if (handler === undefined) return undefined;
-  const invoke: typeof handler.invoke = (...given) => around('effect', () => handler.invoke(...given));
+  const invoke: typeof handler.invoke = (...given) =>
+    around('effect', async () => {
+      if (weather.effectMs !== undefined) await pause(weather.effectMs);
+      return handler.invoke(...given);
+    });
   return { ...handler, invoke, definition: handler.definition };
 };
 

@@ -12,7 +12,7 @@ export const OWNERS = { alice: ALICE, bob: BOB } as const satisfies Record<Plann
 const AGENTS = { scout: { kind: 'agent', agentId: 'scout' }, porter: { kind: 'agent', agentId: 'porter' } } as const;
 
 const QUEUED_DEADLINE_MS = 120_000;
-const IN_FLIGHT_EACH = 24;
+const IN_FLIGHT_EACH = 8;
 
 /** The name of a grant of one owner over one cell, and of the grant that lets the porter be run. */
 export const cellGrant = (owner: string, cell: string): string => `${owner}-${cell}`;
@@ -28,7 +28,7 @@ export const boundsOf = ({ cells, porterUses, messages }: Schedule): ReadonlyMap
   new Map(
     Object.keys(OWNERS).flatMap((owner) => [
       [porterGrant(owner), porterUses] as const,
-      [writeGrant(owner), messages] as const,
+      [writeGrant(owner), Math.max(1, messages)] as const,
       ...cells.map(({ cell, maxUses }) => [cellGrant(owner, cell), maxUses] as const),
     ]),
   );
@@ -53,7 +53,7 @@ export const prepare = async (stack: LocalStack, client: (owner: Address) => Pro
     for (const agent of Object.values(AGENTS)) await issue(`${name}-free-${agent.agentId}`, agent, ['files', FREE_CELL], 'append');
     for (const { cell, maxUses } of schedule.cells)
       await issue(cellGrant(name, cell), AGENTS.scout, ['files', cell], 'append', { maxUses });
-    await issue(writeGrant(name), owner, ['sharedos.messaging', 'human', 'alice'], 'send', { maxUses: schedule.messages });
+    await issue(writeGrant(name), owner, ['sharedos.messaging', 'human', 'alice'], 'send', { maxUses: Math.max(1, schedule.messages) });
 
     const folder = join(stack.filesRoot, ...ownerFolder(NAMESPACE, owner));
     for (const cell of [FREE_CELL, ...schedule.cells.map((planned) => planned.cell)]) {

@@ -22,7 +22,6 @@ const REPLICAS: Readonly<Record<ServiceName, number>> = {
 };
 const PLACES = Object.values(REPLICAS).reduce((sum, count) => sum + count, 0);
 const REPLACED_MS = 60_000;
-const TROUBLED_PER_MILLE = 15;
 const FROZEN_MS = 6_000;
 const INJECT = new URL('./inject.ts', import.meta.url).href;
 
@@ -52,11 +51,16 @@ export const startProcesses = async (
     const weather: Weather = {
       seed: schedule.options.seed + generation,
       fate,
-      troubledPerMille: isCalm ? 0 : TROUBLED_PER_MILLE,
+      troubledPerMille: isCalm ? 0 : schedule.troubledPerMille,
       without: schedule.options.without,
     };
     const started = await stack.startService(service, {
-      env: { NODE_OPTIONS: `--import=${INJECT}`, [WEATHER_VARIABLE]: JSON.stringify(weather), SHAREDOS_GRACE_MS: '3000' },
+      env: {
+        NODE_OPTIONS: `--import=${INJECT}`,
+        [WEATHER_VARIABLE]: JSON.stringify(weather),
+        SHAREDOS_GRACE_MS: '3000',
+        SHAREDOS_TURNS_AT_ONCE: String(schedule.turnsAtOnce),
+      },
       onLine: (line) => {
         onLine(line);
         struck(service, line);

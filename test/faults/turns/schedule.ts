@@ -3,6 +3,8 @@ import { type Lots, lotsFrom } from './lots.ts';
 import { ARROWS, type Blow, type Fate, type Guard, type Step } from './steps.ts';
 
 export interface StormOptions {
+  /** What falls: anything anywhere, or an executor's death right after each effect and before it is on record. */
+  readonly kind: 'turns' | 'killed-after-effect';
   readonly seed: number;
   readonly turns: number;
   readonly without?: Guard | undefined;
@@ -33,6 +35,10 @@ export interface Schedule {
   /** The fates of the processes of each service, in the order in which they are started. Those after the last have none. */
   readonly fates: Readonly<Record<ServiceName, readonly Fate[]>>;
   readonly messages: number;
+  /** Messages in trouble, of a thousand. */
+  readonly troubledPerMille: number;
+  /** Turns that one executor runs at once: few, so that a process takes few turns with it. */
+  readonly turnsAtOnce: number;
 }
 
 export const FREE_CELL = 'free';
@@ -45,7 +51,33 @@ const TURNS_A_CELL = 40;
 const TURNS_A_BLOW = 14;
 
 /** All that a run will do, from its seed: what is asked, and where each process meets its fate. */
-export const scheduleOf = (options: StormOptions): Schedule => {
+export const scheduleOf = (options: StormOptions): Schedule =>
+  options.kind === 'killed-after-effect' ? deathsAfterEffects(options) : stormOf(options);
+
+/** As many executors as turns, each dead before the effect of its turn is on record. */
+const deathsAfterEffects = (options: StormOptions): Schedule => ({
+  options,
+  cells: [],
+  porterUses: 1,
+  turns: Array.from({ length: options.turns }, (_, index) => ({
+    executionId: `turn-${index}`,
+    from: index % 2 === 0 ? 'alice' : 'bob',
+    agent: 'scout',
+    cells: [FREE_CELL],
+    again: false,
+  })),
+  fates: {
+    authorizer: [],
+    'tool-executor': Array.from({ length: options.turns }, () => ({ step: 'after effect', nth: 1, blow: 'kill' })),
+    'messaging-router': [],
+    'audit-projector': [],
+  },
+  messages: 0,
+  troubledPerMille: 0,
+  turnsAtOnce: 1,
+});
+
+const stormOf = (options: StormOptions): Schedule => {
   const lots = lotsFrom(options.seed);
   const cells = Array.from({ length: Math.max(2, Math.ceil(options.turns / TURNS_A_CELL)) }, (_, index) => ({
     cell: `cell-${index}`,
@@ -56,7 +88,16 @@ export const scheduleOf = (options: StormOptions): Schedule => {
   const struck = SERVICE_NAMES.filter((service) => service !== 'messaging-router' || options.turns >= MESSAGES_STRUCK_FROM);
   const blows = Math.max(10, Math.floor(options.turns / TURNS_A_BLOW));
   const fates = fatesOf(lots, blows, struck);
-  return { options, cells, porterUses: 5 + Math.floor(options.turns / 50), turns, fates, messages: Math.ceil(options.turns / 20) };
+  return {
+    options,
+    cells,
+    porterUses: 5 + Math.floor(options.turns / 50),
+    turns,
+    fates,
+    messages: Math.ceil(options.turns / 20),
+    troubledPerMille: 15,
+    turnsAtOnce: 4,
+  };
 };
 
 const turnOf = (lots: Lots, index: number, cells: readonly PlannedCell[]): PlannedTurn => ({
@@ -81,14 +122,14 @@ const fatesOf = (lots: Lots, blows: number, struck: readonly ServiceName[]): Sch
   for (let blow = 0; blow < blows; blow += 1) {
     if (deck.length === 0) deck = lots.shuffled(all);
     const { service, step } = deck.pop() as (typeof all)[number];
-    fates[service].push({ step, nth: 1 + lots.below(3), blow: blowOn(lots, service) });
+    fates[service].push({ step, nth: 1 + lots.below(4), blow: blowOn(lots, service) });
   }
   // What each guard is there for, at least twice in any run: an owner that was taken for dead, counters that went back, and
   // counters that forgot a use whose owner then died.
   for (const step of ['before ledger.admitted', 'after effect'] as const) fates['tool-executor'].unshift({ step, nth: 2, blow: 'freeze' });
   for (let twice = 0; twice < 2; twice += 1) {
     fates['tool-executor'].unshift({ step: 'after ledger.use', nth: 2, blow: 'wipe redis, then kill' });
-    fates.authorizer.unshift({ step: 'after counters.take', nth: 12, blow: 'roll redis back' });
+    fates.authorizer.unshift({ step: 'after counters.take', nth: 8, blow: 'roll redis back' });
   }
   return fates;
 };

@@ -51,6 +51,8 @@ export interface Weather {
   /** Messages in trouble, of a thousand. */
   readonly troubledPerMille: number;
   readonly without?: Guard | undefined;
+  /** How long each effect is under way before it happens. */
+  readonly effectMs?: number | undefined;
 }
 
 export const WEATHER_VARIABLE = 'SHAREDOS_TEST_WEATHER';

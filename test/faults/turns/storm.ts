@@ -3,7 +3,7 @@ import type { Address } from '@sharedos/contracts';
 import { startLocalStack } from '@sharedos/testing';
 import { ALICE, BOB, NAMESPACE, PRINCIPALS } from '../../support/test-system.ts';
 import { gather, settled } from './evidence.ts';
-import { type Finding, findingsOf } from './findings.ts';
+import { type Finding, findingsOf, outcomesOf } from './findings.ts';
 import { boundsOf, effectsOf, prepare, sendMessages, sendTurns } from './load.ts';
 import { startProcesses } from './processes.ts';
 import { type StormOptions, scheduleOf } from './schedule.ts';
@@ -15,6 +15,8 @@ export interface StormReport {
   readonly accepted: number;
   readonly effects: number;
   readonly uses: number;
+  /** How turns and calls ended, and how often. */
+  readonly outcomes: Readonly<Record<string, number>>;
   /** Blows that fell, in the order in which they fell. */
   readonly blows: readonly string[];
   readonly findings: readonly Finding[];
@@ -86,6 +88,7 @@ export const runStorm = async (options: StormOptions, { onProgress = quiet, onLi
       accepted: turns.length,
       effects: evidence.effects.length,
       uses: evidence.uses.length,
+      outcomes: outcomesOf(evidence),
       blows: processes.met,
       findings,
       ok: findings.every(({ contradictions }) => contradictions.length === 0),
