@@ -81,7 +81,7 @@ describe('the policy of a namespace', () => {
 
   it('is refused with two rules of one id, and says which', async () => {
     const world = await authorizerWorld();
-    const [rule] = forbidReading.rules as [never];
+    const rule = { id: 'no-reading', effect: 'forbid' } as const;
     const reply = await managing(world).setPolicy({ language: 'sharedos.rules/1', rules: [rule, rule] });
     expect(reply).toMatchObject(refusedWith('policy_invalid'));
     expect(reply).toMatchObject({ error: { message: expect.stringContaining('no-reading') } });
