@@ -8,3 +8,4 @@ export { ownerFolder } from './confinement/owner-folder.ts';
 export * from './repo/repo-schemas.ts';
 export * from './repo/repo-tools.ts';
 export * from './repo/repo-provider.ts';
+export * from './tool-folder.ts';

@@ -12,6 +12,7 @@ import {
   type ToolResult,
 } from '@sharedos/contracts';
 import { z } from 'zod';
+import { isLargerThan } from './json-size.ts';
 import { ContractError } from '@sharedos/kernel';
 import type { ResourceProvider, ToolHandler } from '@sharedos/kernel';
 
@@ -102,7 +103,7 @@ const toToolResult = (row: ResourceToolRow, call: ToolCall, given: unknown, now:
     return failed(call, now, 'invalid_resource_result', 'the provider answered with something else than the published output');
   }
   const result: ToolResult = { callId: call.id, tool: call.tool, ...answer };
-  if (Buffer.byteLength(JSON.stringify(result)) > RESULT_BYTES_MAX) {
+  if (isLargerThan(result, RESULT_BYTES_MAX)) {
     return failed(call, now, 'invalid_tool_result', 'the result is too large; ask for less');
   }
   return result;

@@ -21,6 +21,16 @@ export const executorSettings = {
         .filter((name) => name !== ''),
     )
     .meta({ description: 'Tool namespaces that are on, separated by commas; none when absent' }),
+  SHAREDOS_TOOLS_FROM: z
+    .string()
+    .default('')
+    .transform((text) =>
+      text
+        .split(',')
+        .map((place) => place.trim())
+        .filter((place) => place !== ''),
+    )
+    .meta({ description: 'Folders (absolute) and installed packages with tools of your own, separated by commas; none when absent' }),
   ...runtimeSettings,
   SHAREDOS_TURNS_AT_ONCE: count(10_000).default(64).meta({ description: 'Turns that one process runs at once' }),
   SHAREDOS_TURN_LEASE_MS: z.coerce

@@ -3,10 +3,11 @@ import { AuthorityClient, runService, serveRoutes, storeAudit, workQueue } from 
 import { escalateTool } from '@sharedos/kernel';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { RemoteAgentFailure, createEnvelope } from '@sharedos/runtime';
-import { ToolRegistry, filesProvider, filesTools, repoProvider, repoTools } from '@sharedos/tools';
+import { ToolRegistry, filesProvider, filesTools, loadTools, repoProvider, repoTools } from '@sharedos/tools';
 import { executorRuntimes, runtimeOf } from './choose-runtime.ts';
 import { composeToolExecutor } from './compose.ts';
 import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
+import { watchLedgerRoom } from './ledger-room.ts';
 import { countersOver } from './reserved-uses.ts';
 import { RunningTurns } from './running-turns.ts';
 
@@ -22,6 +23,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
   const registry = new ToolRegistry();
   const root = settings.SHAREDOS_FILES_ROOT;
   for (const tool of [...filesTools(filesProvider({ root })), ...repoTools(repoProvider({ root }))]) registry.register(tool);
+  for (const place of settings.SHAREDOS_TOOLS_FROM) for (const tool of await loadTools(place)) registry.register(tool);
   // Asking for a human is a capability like any other: nobody has it whom it was not granted.
   registry.register(escalateTool);
 
@@ -33,6 +35,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     drainGraceMs: settings.SHAREDOS_DRAIN_GRACE_MS,
   };
   const ledger = jetStreamLedger(bus, { readTimeoutMs: TURN_READ_MS });
+  const ledgerRoom = watchLedgerRoom(bus, (isShort) => log('ledger room', { isShort }));
   const running = new RunningTurns();
   const runtimes = executorRuntimes(settings, {
     bus,
@@ -46,6 +49,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     bus,
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
     ledger,
+    ledgerRoom,
     counters: countersOver(bus),
     registry,
     envelope: createEnvelope({
@@ -91,6 +95,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     stop: async (graceMs) => {
       await queue.stop({ graceMs });
       await served.stop({ graceMs: 1_000 });
+      ledgerRoom.stop();
       await ledger.close();
     },
   };

@@ -1,0 +1,20 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { isLargerThan } from './json-size.ts';
+
+describe('the size of a JSON text', () => {
+  it('is judged as if it were written out, whatever is in it', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ noUnicodeString: false }), fc.integer({ min: -3, max: 3 }), (value, off) => {
+        const bytes = Buffer.byteLength(JSON.stringify(value));
+        expect(isLargerThan(value, bytes + off)).toBe(off < 0);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+  it.each(['\u0001', '"', '\\', '\n', 'é', '🙂', '\ud800', 'a'])('counts %j as JSON writes it', (letter) => {
+    const text = letter.repeat(1_000);
+    const bytes = Buffer.byteLength(JSON.stringify({ text }));
+    expect([isLargerThan({ text }, bytes), isLargerThan({ text }, bytes - 1)]).toEqual([false, true]);
+  });
+});
