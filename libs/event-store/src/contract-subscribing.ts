@@ -7,6 +7,7 @@ const RESUMED_STREAMS = 8;
 /** With 50 it is 10 000 events; the ordinary run has fewer. */
 const RECONNECTS = Number(process.env['SHAREDOS_CONTRACT_RECONNECTS'] ?? 10);
 const EVENTS_BETWEEN = 200;
+const LONG_MS = 60_000 + RECONNECTS * 5_000;
 
 export const subscribingContract = (under: UnderTest): unknown =>
   describe('subscribing', () => {
@@ -64,37 +65,41 @@ export const subscribingContract = (under: UnderTest): unknown =>
       }
     });
 
-    it(`loses, doubles and reorders nothing over ${RECONNECTS} reconnects in ${RECONNECTS * EVENTS_BETWEEN} events`, async () => {
-      const [writer, reader] = [under.store, await under.world.open()];
-      const from = await barrierOf(writer);
-      let heard = listen(reader, from);
-      const all: Recorded[] = [];
-      for (let round = 0; round < RECONNECTS; round += 1) {
-        const appends = Promise.all(
-          Array.from({ length: EVENTS_BETWEEN / 2 }, (_, index) =>
-            appendSurely(writer, newStream(), 0, eventsOf(`${round}/${index}`, '+')),
-          ),
-        );
-        await under.world.reconnect(reader);
-        if (round % 5 === 4) {
-          const { reached } = heard.told;
-          await heard.close();
-          all.push(...heard.told.events.filter((recorded) => recorded.position <= reached));
-          heard = listen(reader, reached);
+    it(
+      `loses, doubles and reorders nothing over ${RECONNECTS} reconnects in ${RECONNECTS * EVENTS_BETWEEN} events`,
+      { timeout: LONG_MS },
+      async () => {
+        const [writer, reader] = [under.store, await under.world.open()];
+        const from = await barrierOf(writer);
+        let heard = listen(reader, from);
+        const all: Recorded[] = [];
+        for (let round = 0; round < RECONNECTS; round += 1) {
+          const appends = Promise.all(
+            Array.from({ length: EVENTS_BETWEEN / 2 }, (_, index) =>
+              appendSurely(writer, newStream(), 0, eventsOf(`${round}/${index}`, '+')),
+            ),
+          );
+          await under.world.reconnect(reader);
+          if (round % 5 === 4) {
+            const { reached } = heard.told;
+            await heard.close();
+            all.push(...heard.told.events.filter((recorded) => recorded.position <= reached));
+            heard = listen(reader, reached);
+          }
+          await appends;
         }
-        await appends;
-      }
-      const end = await barrierOf(writer);
-      await heard.untilReached(end);
-      await heard.close();
-      all.push(...heard.told.events);
-      const clean = listen(writer, from);
-      await clean.untilReached(end);
-      await clean.close();
-      expect(clean.told.events).toHaveLength(RECONNECTS * EVENTS_BETWEEN);
-      sameEvents(all, clean.told.events);
-      await reader.close();
-    });
+        const end = await barrierOf(writer);
+        await heard.untilReached(end);
+        await heard.close();
+        all.push(...heard.told.events);
+        const clean = listen(writer, from);
+        await clean.untilReached(end);
+        await clean.close();
+        expect(clean.told.events).toHaveLength(RECONNECTS * EVENTS_BETWEEN);
+        sameEvents(all, clean.told.events);
+        await reader.close();
+      },
+    );
 
     it('parks and names what is no event of ours, while the others flow', async () => {
       const from = await barrierOf(under.store);

@@ -44,8 +44,11 @@ export const startEventStoreServer = async (options: EventStoreServerOptions = {
   if (given !== undefined && given !== '') {
     return { which: 'given', name: 'the EventStoreDB of SHAREDOS_EVENTSTORE_URL', connectionString: given, end: async () => undefined };
   }
-  return (await canRunImage(options)) ? startContainer(options) : startDouble(options);
+  return (await (runsImage ??= canRunImage(options))) ? startContainer(options) : startDouble(options);
 };
+
+/** Found out once: asking takes a while where images cannot be pulled. */
+let runsImage: Promise<boolean> | undefined;
 
 const canRunImage = async ({ onProgress }: EventStoreServerOptions): Promise<boolean> => {
   if (!(await docker(LOOK_TIMEOUT_MS, 'info'))) return false;

@@ -65,7 +65,7 @@ export const upCommand = (terminal: Terminal): Command =>
           const ended = await Promise.race([
             stopped.then(() => undefined),
             firstToEnd(stack.services()),
-            serverToEnd({ 'nats-server': stack.nats, 'redis-server': stack.redis }, watch.signal),
+            serverToEnd(serversOf(stack), watch.signal),
           ]);
           if (ended !== undefined)
             throw new CommandFailure(EXIT.unavailable, 'service_ended', `${ended.name} ended by itself:\n${ended.output()}`);
@@ -163,6 +163,12 @@ interface Ended {
 }
 
 const SERVERS_LOOKED_AT_MS = 250;
+
+const serversOf = ({ nats, redis, eventStore }: LocalStack): Readonly<Record<string, ServerHandle>> => ({
+  'nats-server': nats,
+  'redis-server': redis,
+  ...(eventStore?.server.server === undefined ? {} : { [eventStore.server.name]: eventStore.server.server }),
+});
 
 /** The server that has ended; none of it comes back by itself, and nothing works without it. */
 const serverToEnd = async (
