@@ -8,13 +8,14 @@ export type FolderSnapshot = Readonly<Record<string, string>>;
 /**
  * Everything below a folder: what it is, when it was last changed, and what it holds. Two equal snapshots mean that nothing was
  * made, taken away, renamed or written in between. Links are looked at and never followed: Node's own recursive listing follows
- * them, and would read the host.
+ * them, and would read the host. What the store of files keeps for itself, its locks among it, is no part of it.
  */
 export const folderSnapshot = async (folder: string): Promise<FolderSnapshot> => {
   const found: Record<string, string> = {};
   const waiting = [''];
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
     for (const entry of await readdir(join(folder, at), { withFileTypes: true })) {
+      if (at === '' && entry.name === '.sharedos') continue;
       const path = join(at, entry.name);
       const { mtimeMs, mode } = await lstat(join(folder, path));
       if (entry.isDirectory()) waiting.push(path);
