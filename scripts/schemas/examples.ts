@@ -70,6 +70,7 @@ const without = (value: Record<string, unknown>, key: string): unknown =>
 const request = { version: '1', executionId: 'turn-1', agent: scout, message, requestedAt: at };
 const listed = { state: { calls: [{ id: 'call-1', tool: 'files.read', arguments: { path: ['notes', 'plan.md'] } }] } };
 const send = { id: 'message-1', receiver: bob, purpose: 'hand over', payload: { done: true }, traceId: 'trace-1', createdAt: at };
+const inboxRules = { blocked: [bob], perMinuteMax: 60, perSenderPerMinuteMax: 6 };
 const summary = { executionId: 'turn-1', state: 'succeeded', agent: scout, traceId: 'trace-1', at: later };
 const opened = { token: 'token', revision, admittedAt: at, validUntil: later };
 const snapshot = { hash, grantIds: ['grant-1'], grantCount: 1, loadedAt: at };
@@ -396,7 +397,7 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
   'usage.release.reply/1': reply({}),
 
   'message.send/1': object(send, ['id', 'receiver', 'purpose', 'traceId', 'createdAt'], {
-    valid: { answering: { ...send, replyTo: 'message-0' } },
+    valid: { answering: { ...send, replyTo: 'message-0' }, expiring: { ...send, expiresAt: later } },
     invalid: { 'receiver-of-no-kind': { ...send, receiver: { userId: 'bob' } } },
   }),
   'message.send.reply/1': reply(
@@ -410,6 +411,22 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     invalid: { 'sequence-zero': { sequence: 0 }, 'sequence-fraction': { sequence: 1.5 } },
   }),
   'message.ack.reply/1': reply({ acknowledged: true }),
+  'message.rules/1': object({}, [], {
+    valid: { setting: { rules: inboxRules, expectedVersion: 0 } },
+    invalid: { 'blocking-a-name': { rules: { blocked: ['bob'] } }, 'none-a-minute': { rules: { blocked: [], perMinuteMax: 0 } } },
+  }),
+  'message.rules.reply/1': reply({ rules: inboxRules, version: 3 }),
+  'inbox.rules/1': object({ blocked: [] }, ['blocked'], { valid: { full: inboxRules } }),
+  'message.deliver/1': object({ context, envelope: message, callId: 'call-1', turnId: 'turn-id-1' }, ['context', 'envelope', 'callId']),
+  'message.deliver.reply/1': reply({ status: 'accepted', messageId: 'message-1', timestamp: at }),
+  'message.answer/1': object({ executionId: 'turn-1', message, output: { done: true }, completedAt: later }, ['executionId', 'message'], {
+    invalid: { 'with-authority': { executionId: 'turn-1', message, output: null, completedAt: later, authority: alice } },
+  }),
+  'message.answer.reply/1': reply({ status: 'accepted', messageId: 'message-1', timestamp: at }),
+  'message.reply/1': object({ ...message, replyTo: 'message-0' }, ['id', 'sender', 'receiver']),
+  'turn.recipient/1': object({ version: '1', executionId: 'turn-1', message, requestedAt: at }, ['executionId', 'message'], {
+    invalid: { 'with-authority': { version: '1', executionId: 'turn-1', message, requestedAt: at, authority: alice } },
+  }),
 
   'records.query/1': object({}, [], {
     valid: {

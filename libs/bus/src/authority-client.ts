@@ -2,6 +2,8 @@ import {
   type AccessContext,
   AuthorityDecide,
   AuthorityDecideReply,
+  AuthorityNamespace,
+  AuthorityNamespaceReply,
   AuthorityOpen,
   AuthorityOpenReply,
   type AuthorityQuestion,
@@ -9,6 +11,7 @@ import {
   AuthorityReachReply,
   type CapabilityRequirement,
   type InternalRequestVerb,
+  type NamespaceFacts,
   type OpenedAuthority,
   type ProtocolError,
   type ReachAndDiscovery,
@@ -52,7 +55,7 @@ export class AuthorityClient {
   }
 
   open(body: AuthorityOpen): Promise<Result<OpenedAuthority, AuthorityFailure>> {
-    return this.#ask('authority.open', body.context, AuthorityOpen, body, AuthorityOpenReply);
+    return this.#ask('authority.open', body.context.namespaceId, AuthorityOpen, body, AuthorityOpenReply);
   }
 
   decide(
@@ -61,21 +64,33 @@ export class AuthorityClient {
     question: AuthorityQuestion,
     auditIds: [string, string],
   ): Promise<Result<Verdict, AuthorityFailure>> {
-    return this.#ask('authority.decide', context, AuthorityDecide, { token, context, question, auditIds }, AuthorityDecideReply);
+    return this.#ask(
+      'authority.decide',
+      context.namespaceId,
+      AuthorityDecide,
+      { token, context, question, auditIds },
+      AuthorityDecideReply,
+    );
   }
 
   reach(token: string, context: AccessContext, ceilings: CapabilityRequirement[]): Promise<Result<ReachAndDiscovery, AuthorityFailure>> {
-    return this.#ask('authority.reach', context, AuthorityReach, { token, context, ceilings }, AuthorityReachReply);
+    return this.#ask('authority.reach', context.namespaceId, AuthorityReach, { token, context, ceilings }, AuthorityReachReply);
+  }
+
+  /** What the namespace is beside its grants, and how an agent of it is registered, as of everything acknowledged before the call. */
+  namespace(namespaceId: string, agentId?: string): Promise<Result<NamespaceFacts, AuthorityFailure>> {
+    const body = agentId === undefined ? {} : { agentId };
+    return this.#ask('authority.namespace', namespaceId, AuthorityNamespace, body, AuthorityNamespaceReply);
   }
 
   async #ask<Q, A>(
     verb: InternalRequestVerb,
-    context: AccessContext,
+    namespaceId: string,
     message: WireMessage<Q>,
     body: Q,
     answerMessage: WireMessage<Reply<A>>,
   ): Promise<Result<A, AuthorityFailure>> {
-    const subject = namespaceSubject(verb, context.namespaceId);
+    const subject = namespaceSubject(verb, namespaceId);
     const deadline = performance.now() + this.#timeoutMs;
     let said: ProtocolError | undefined;
     for (let attempt = 0; ; attempt += 1) {

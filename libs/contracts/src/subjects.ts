@@ -45,6 +45,7 @@ export const SUBJECTS = {
   'turn.result': { use: 'to-principal', from: ['tool-executor'], stream: 'TURN_EVENTS' },
   'turn.event': { use: 'to-principal', from: ['tool-executor'], stream: 'TURN_EVENTS' },
   'turn.refused': { use: 'to-principal', from: ['tool-executor'], stream: 'TURN_EVENTS' },
+  'turn.recipient': { use: 'internal-stream', from: ['messaging-router'], readBy: ['tool-executor'], stream: 'TURNS' },
   'runtime.step': { use: 'agent-answers', from: ['tool-executor'] },
   'execution.control': { use: 'internal-request', from: ['tool-executor'], servedBy: 'tool-executor' },
   'grant.issue': { use: 'principal-request', servedBy: 'authorizer' },
@@ -78,7 +79,12 @@ export const SUBJECTS = {
   'message.send': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.inbox': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.ack': { use: 'principal-request', servedBy: 'messaging-router' },
+  'message.rules': { use: 'principal-request', servedBy: 'messaging-router' },
+  'message.deliver': { use: 'internal-request', from: ['tool-executor'], servedBy: 'messaging-router' },
+  'message.answer': { use: 'internal-request', from: ['tool-executor'], servedBy: 'messaging-router' },
   inbox: { use: 'internal-stream', from: ['messaging-router'], readBy: ['messaging-router'], stream: 'MESSAGES' },
+  inboxrules: { use: 'internal-stream', from: ['messaging-router'], readBy: ['messaging-router'], stream: 'MESSAGES' },
+  reply: { use: 'internal-stream', from: ['messaging-router'], readBy: ['tool-executor'], stream: 'TURN_EVENTS' },
   audit: {
     use: 'internal-stream',
     from: ['authorizer', 'audit-projector', 'tool-executor', 'messaging-router'],
@@ -104,8 +110,13 @@ export type SubjectVerb = keyof typeof SUBJECTS;
 
 type VerbsOf<Use extends SubjectRow['use']> = { [V in SubjectVerb]: (typeof SUBJECTS)[V]['use'] extends Use ? V : never }[SubjectVerb];
 
+/** Verbs of the services' own records that name whom they are about. */
+const ABOUT_PRINCIPAL = ['inbox', 'inboxrules', 'reply', 'turn.recipient'] as const;
+
 /** Verbs whose subject ends in the tokens of one principal. */
-export type PrincipalVerb = VerbsOf<'principal-request' | 'principal-stream' | 'to-principal' | 'agent-answers'> | 'inbox';
+export type PrincipalVerb =
+  | VerbsOf<'principal-request' | 'principal-stream' | 'to-principal' | 'agent-answers'>
+  | (typeof ABOUT_PRINCIPAL)[number];
 export type PrincipalRequestVerb = VerbsOf<'principal-request'>;
 export type InternalRequestVerb = VerbsOf<'internal-request'>;
 
@@ -132,7 +143,9 @@ export interface ParsedSubject {
 const VERBS = Object.keys(SUBJECTS) as SubjectVerb[];
 const NAMES_PRINCIPAL = new Set<SubjectVerb>(
   VERBS.filter(
-    (verb) => ['principal-request', 'principal-stream', 'to-principal', 'agent-answers'].includes(SUBJECTS[verb].use) || verb === 'inbox',
+    (verb) =>
+      ['principal-request', 'principal-stream', 'to-principal', 'agent-answers'].includes(SUBJECTS[verb].use) ||
+      ABOUT_PRINCIPAL.some((about) => about === verb),
   ),
 );
 

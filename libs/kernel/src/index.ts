@@ -41,6 +41,7 @@ export * from './execution.ts';
 export * from './grant.ts';
 export * from './matching.ts';
 export * from './memory-ports.ts';
+export * from './message-path.ts';
 export * from './message-ports.ts';
 export * from './namespace-settings.ts';
 export * from './operation-replay.ts';

@@ -8,9 +8,9 @@ import {
   type ToolDefinition,
   type ToolResult,
   randomId,
-  sameAddress,
 } from '@sharedos/contracts';
 import { contractValue, frozenCopy, sealed } from '../contract-value.ts';
+import { answersMessage } from '../message-path.ts';
 import type { MessageCapabilityResolver, MessageRequestRouter } from '../message-ports.ts';
 import { MESSAGE_SEND_ACTION, MESSAGING_NAMESPACE } from '../standard-capabilities.ts';
 import type { ToolHandler } from '../tool-handler.ts';
@@ -132,16 +132,9 @@ const ask = async (
     return failed(context, call, 'message_reply_resolution_failed');
   }
   const reply = contractValue(MessageEnvelope, answered);
-  if (!reply.ok || !answers(reply.value, envelope)) return failed(context, call, 'invalid_message_reply');
+  if (!reply.ok || !answersMessage(reply.value, envelope)) return failed(context, call, 'invalid_message_reply');
   return { status: 'succeeded', callId: call.id, tool: call.tool, completedAt: context.now, output: reply.value.payload };
 };
-
-const answers = (reply: MessageEnvelope, request: MessageEnvelope): boolean =>
-  reply.replyTo === request.id &&
-  sameAddress(reply.sender, request.receiver) &&
-  sameAddress(reply.receiver, request.sender) &&
-  reply.purpose === request.purpose &&
-  reply.traceId === request.traceId;
 
 const failed = (context: AccessContext, call: ToolCall, code: string): ToolResult => ({
   status: 'failed',
