@@ -3,6 +3,7 @@ import { type AuditEvent, SCHEMA_HEADER, type TurnRefused, ok } from '@sharedos/
 import { memoryLedger, memoryRecordLog } from '@sharedos/ledger';
 import { countingIds } from '@sharedos/testing';
 import { describe, expect, it } from 'vitest';
+import { isShort } from './ledger-room.ts';
 import type { Ports } from './ports.ts';
 import { takeTurn } from './take-turn.ts';
 import { NOON, alice, scout } from './turn.fixture.ts';
@@ -15,15 +16,26 @@ const request = {
   requestedAt: NOON,
 };
 
+describe('the room kept for turns that have begun', () => {
+  it('is a twentieth of a bounded ledger, and none of an unbounded one', () => {
+    expect([94, 95, 96].map((used) => isShort(used, 100))).toEqual([false, false, true]);
+    expect(isShort(Number.MAX_SAFE_INTEGER, -1)).toBe(false);
+  });
+});
+
 describe('a ledger without room', () => {
-  it('starts no turn: the requester is told once, it is on record, and the request is not delivered again', async () => {
+  it.each([
+    ['has none left', 0, false],
+    ['keeps what is left for turns that have begun', Infinity, true],
+  ])('starts no turn when it %s: the requester is told once, on record, and the request is gone', async (_, bytesMax, isShortNow) => {
     const log = memoryRecordLog();
-    log.limit(0);
+    log.limit(bytesMax);
     const [told, audited, did]: [TurnRefused[], AuditEvent[], string[]] = [[], [], []];
     const ports = {
       ledger: memoryLedger({ log, readBackMs: 10 }),
+      ledgerRoom: { isShort: isShortNow },
       bus: {
-        publishStored: async (_: string, { body }: { body: TurnRefused }) => {
+        publishStored: async (__: string, { body }: { body: TurnRefused }) => {
           told.push(body);
           return ok({ stream: 'TURN_EVENTS', sequence: 1, duplicate: false });
         },

@@ -4,6 +4,7 @@ import type { Ledger } from '@sharedos/ledger';
 import type { Envelope, Runtime } from '@sharedos/runtime';
 import type { ToolRegistry } from '@sharedos/tools';
 import type { AcceptanceRules } from './accept-request.ts';
+import type { LedgerRoom } from './ledger-room.ts';
 import type { Counters } from './reserved-uses.ts';
 import type { RunningTurns } from './running-turns.ts';
 
@@ -12,6 +13,8 @@ export interface Ports {
   readonly bus: Bus;
   readonly authority: AuthorityClient;
   readonly ledger: Ledger;
+  /** Whether the ledger has room for new turns. */
+  readonly ledgerRoom: Pick<LedgerRoom, 'isShort'>;
   /** Who handed out the uses of bounded grants, for giving back what a turn never used. */
   readonly counters: Counters;
   readonly registry: ToolRegistry;

@@ -1,7 +1,15 @@
 import { type QueuedDelivery, reportDistrust } from '@sharedos/bus';
-import { ExecutionControl, ExecutionControlReply, namespaceSubject, timestampOf } from '@sharedos/contracts';
+import {
+  ExecutionControl,
+  ExecutionControlReply,
+  namespaceSubject,
+  timestampOf,
+  type LedgerRecord,
+  type Result,
+  err,
+} from '@sharedos/contracts';
 import { executionFingerprint, foldExecution, operationKeyHash, replayAnswer, turnEnded } from '@sharedos/kernel';
-import type { LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
+import type { ClaimRefusal, LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
 import { TurnLost, limitsInForce } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import { type AcceptedRequest, type RefusedRequest, acceptRequest } from './accept-request.ts';
@@ -35,7 +43,7 @@ export const takeTurn =
     if (!accepted.value.isFresh) return tooLate(ports, delivery, from, accepted.value, key, fingerprint);
     const turnId = ports.ids();
     const claimed = await withSpan(SPAN.ledgerClaim, {}, () =>
-      ports.ledger.claim(key, {
+      claimOrFind(ports, key, {
         type: 'claimed',
         at: timestampOf(ports.clock()),
         ownerId: ports.instance,
@@ -60,6 +68,18 @@ export const takeTurn =
         return delivery.nak(ASK_AGAIN_MS);
     }
   };
+
+/** While the ledger keeps its last room for turns that have begun, no new one is claimed, and those on record are answered. */
+const claimOrFind = async (
+  { ledger, ledgerRoom }: Ports,
+  key: OperationKey,
+  record: LedgerRecord,
+): Promise<Result<LedgerClaim, ClaimRefusal>> => {
+  if (!ledgerRoom.isShort) return ledger.claim(key, record);
+  const found = await ledger.read(key);
+  if (!found.ok) return found;
+  return err(found.value === undefined ? { kind: 'full' } : { kind: 'exists', history: found.value });
+};
 
 /** A request whose time is over starts nothing. If it was taken in time, whoever took it may be dead: the turn still gets its end. */
 const tooLate = async (

@@ -10,14 +10,16 @@ import {
   type JsonObj,
   type LedgerRecord,
   PROTOCOL_VERSION,
+  type PolicyEvent,
   type ServiceName,
+  type SettingsEvent,
   type UseTaken,
   addressKey,
   ok,
   timestampOf,
   unavailable,
 } from '@sharedos/contracts';
-import { type EventStore, jetStreamEventStore } from '@sharedos/event-store';
+import { type EventStore, type StreamId, jetStreamEventStore } from '@sharedos/event-store';
 import { type Ledger, type LedgerClaim, jetStreamLedger } from '@sharedos/ledger';
 import { createEnvelope } from '@sharedos/runtime';
 import { type LocalStack, startLocalStack } from '@sharedos/testing';
@@ -55,8 +57,8 @@ export interface ServicesSystem {
   readonly executorBus: Bus;
   readonly ledger: Ledger;
   authority(): AuthorityClient;
-  /** Appends an event of a grant to the log as it stands, past every rule. */
-  append(namespaceId: string, grantId: string, event: GrantEvent): Promise<void>;
+  /** Appends an event to a stream of the log as it stands, past every rule. */
+  append(stream: StreamId, event: GrantEvent | PolicyEvent | SettingsEvent): Promise<void>;
   /** Spends uses of a grant before the case begins. */
   spend(grant: CapabilityGrant, count: number): Promise<void>;
   usesOf(namespaceId: string): Promise<ReadonlyMap<string, number>>;
@@ -168,6 +170,7 @@ const composed = async (stack: LocalStack, closers: (() => Promise<unknown>)[], 
       return authority();
     },
     ledger,
+    ledgerRoom: { isShort: false },
     counters: countersOver(executorBus),
     get registry() {
       return scene.registry;
@@ -221,8 +224,8 @@ const composed = async (stack: LocalStack, closers: (() => Promise<unknown>)[], 
     executorBus,
     ledger,
     authority,
-    append: async (namespaceId, grantId, { type, ...data }) => {
-      const key = JSON.stringify([namespaceId, grantId]);
+    append: async (stream, { type, ...data }) => {
+      const key = JSON.stringify(stream);
       const event = {
         eventId: randomUUID(),
         type,
@@ -232,8 +235,8 @@ const composed = async (stack: LocalStack, closers: (() => Promise<unknown>)[], 
         correlationId: 'conformance',
         data: data as unknown as JsonObj,
       };
-      const appended = await opened.value.append({ category: 'grant', namespaceId, id: grantId }, revisions.get(key) ?? 0, [event]);
-      if (!appended.ok) throw new Error(`the log does not take ${type} of ${grantId}: ${JSON.stringify(appended.error)}`);
+      const appended = await opened.value.append(stream, revisions.get(key) ?? 0, [event]);
+      if (!appended.ok) throw new Error(`the log does not take ${type} of ${stream.id}: ${JSON.stringify(appended.error)}`);
       revisions.set(key, appended.value.revision);
     },
     spend: async ({ id, namespaceId, constraints }, count) => {
