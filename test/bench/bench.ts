@@ -2,15 +2,17 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { benchCalls } from './call.ts';
+import { benchGrants } from './grants.ts';
 import { benchKernel } from './kernel.ts';
 import { tableOf } from './rows.ts';
 import { benchTools } from './tools.ts';
 
-const USAGE = `usage: npm run bench -- [call | kernel | tools] [--quick] [--json] [--cpu-profiles FOLDER]
+const USAGE = `usage: npm run bench -- [call | kernel | tools | grants] [--quick] [--json] [--cpu-profiles FOLDER]
 
   call      one mediated tool call, its floors, decisions and opening a turn (under two minutes)
   kernel    one decision in process, beside other libraries and the plain walk (under a minute); starts no server
   tools     files.read and files.search beside the same done bare, and a catalogue listed (under a minute); starts no server
+  grants    a million grants folded, kept and started from, what openings and decisions take of them, here and over the wire (minutes)
 
   --quick   few and short runs, under half a minute: to see that it works
   --json    print {"rows":[…]} and nothing else (with npm run, say: npm run --silent bench -- call --json)
@@ -30,7 +32,7 @@ const main = async (): Promise<number> => {
     },
   });
   const [name = 'call', ...more] = positionals;
-  if (values.help || more.length > 0 || !['call', 'kernel', 'tools'].includes(name)) {
+  if (values.help || more.length > 0 || !['call', 'kernel', 'tools', 'grants'].includes(name)) {
     process.stderr.write(USAGE);
     return values.help ? 0 : 2;
   }
@@ -45,7 +47,9 @@ const main = async (): Promise<number> => {
       ? await benchKernel({ quick, say })
       : name === 'tools'
         ? await benchTools({ quick, say })
-        : await benchCalls({ quick, say, cpuProfiles });
+        : name === 'grants'
+          ? await benchGrants({ quick, say })
+          : await benchCalls({ quick, say, cpuProfiles });
   process.stdout.write(values.json ? `${JSON.stringify({ rows })}\n` : `\n${tableOf(rows)}\n`);
   return 0;
 };

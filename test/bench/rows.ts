@@ -4,12 +4,12 @@ export interface Row {
   readonly params: Readonly<Record<string, string | number>>;
   /** The median over the runs. */
   readonly value: number;
-  readonly unit: 'µs' | '1/s';
+  readonly unit: 'µs' | '1/s' | 's' | 'B';
   /** What the same work costs bare, measured in the same runs: the sum of its sequential steps, or the rate of the bare steps. */
   readonly floor: number | null;
   /** `value / floor`. Of a time, small is good; of a rate, great is good. */
   readonly ratio: number | null;
-  /** Of a time: the greatest ratio that is good. Of a rate: the least value that is good. */
+  /** Of a time in µs: the greatest ratio that is good. Of a rate: the least value that is good; of seconds and bytes: the greatest. */
   readonly target: number | null;
   readonly ok: boolean | null;
   /** Least and greatest of the runs. */
@@ -52,6 +52,7 @@ export const rowOf = ({ name, params = {}, unit, values, floors, target }: RowSp
 const verdict = (unit: Row['unit'], value: number, ratio: number | null, target: number | undefined): boolean | null => {
   if (target === undefined) return null;
   if (unit === '1/s') return value >= target;
+  if (unit !== 'µs') return value <= target;
   return ratio === null ? null : ratio <= target;
 };
 
@@ -76,7 +77,7 @@ export const tableOf = (rows: readonly Row[]): string => {
 
 const cellsOf = (row: Row): readonly string[] => {
   const params = Object.entries(row.params).map(([name, value]) => `${name} ${value}`);
-  const target = row.target === null ? '' : row.unit === 'µs' ? `≤ ${row.target} ×` : `≥ ${counted(row.target)}/s`;
+  const target = row.target === null ? '' : targetText(row.unit, row.target);
   return [
     params.length === 0 ? row.name : `${row.name} (${params.join(', ')})`,
     figure(row.value, row.unit),
@@ -88,7 +89,12 @@ const cellsOf = (row: Row): readonly string[] => {
   ];
 };
 
-const figure = (value: number, unit: Row['unit']): string => (unit === 'µs' ? `${counted(value)} µs` : `${counted(value)}/s`);
+const targetText = (unit: Row['unit'], target: number): string => {
+  if (unit === 'µs') return `≤ ${target} ×`;
+  return unit === '1/s' ? `≥ ${counted(target)}/s` : `≤ ${counted(target)} ${unit}`;
+};
+
+const figure = (value: number, unit: Row['unit']): string => (unit === '1/s' ? `${counted(value)}/s` : `${counted(value)} ${unit}`);
 
 /** Thousands are set apart; `toLocaleString` would follow the machine's language. */
 const counted = (value: number): string => {
