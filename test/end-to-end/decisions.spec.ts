@@ -414,7 +414,7 @@ describe('admission', () => {
 describe('the catalogue of a turn', () => {
   it('refuses a guessed name, granted or not, and counts the guess as a call', async () => {
     const agent = await givenAgent('guessing', { path: [], actions: ['*'] });
-    const calls = [{ tool: 'admin.grant.issue', arguments: {} }, { tool: 'files.delete', arguments: { path: ['notes', 'plan.md'] } }, PLAN];
+    const calls = [{ tool: 'admin.grant.issue', arguments: {} }, { tool: 'files.move', arguments: { path: ['notes', 'plan.md'] } }, PLAN];
     expect(answers(await turn(agent, 'guessing', calls, { options: { maxToolCalls: 2 } }))).toEqual([
       'denied tool_unavailable',
       'denied tool_unavailable',
