@@ -25,9 +25,9 @@ describe('the room kept for turns that have begun', () => {
 
 describe('a ledger without room', () => {
   it.each([
-    ['has none left', 0, false],
-    ['keeps what is left for turns that have begun', Infinity, true],
-  ])('starts no turn when it %s: the requester is told once, on record, and the request is gone', async (_, bytesMax, isShortNow) => {
+    ['starts no turn when it has none left', 0, false],
+    ['starts no turn when what is left is kept for those that have begun', Infinity, true],
+  ])('%s: the requester is told once, on record, and the request is gone', async (_, bytesMax, isShortNow) => {
     const log = memoryRecordLog();
     log.limit(bytesMax);
     const [told, audited, did]: [TurnRefused[], AuditEvent[], string[]] = [[], [], []];
