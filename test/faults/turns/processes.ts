@@ -23,6 +23,7 @@ const REPLICAS: Readonly<Record<ServiceName, number>> = {
 const PLACES = Object.values(REPLICAS).reduce((sum, count) => sum + count, 0);
 const REPLACED_MS = 60_000;
 const FROZEN_MS = 6_000;
+const OUTLIVES_MS = 3_000;
 const INJECT = new URL('./inject.ts', import.meta.url).href;
 
 interface BlowLine extends Fate {
@@ -92,12 +93,19 @@ export const startProcesses = async (
     }
   };
 
+  /** Only one of ours, and only while it runs: its number may be another's by then. */
+  const processOf = (pid: number): ServiceProcess | undefined => [...running.keys()].find((process) => process.pid === pid);
+
   const struck = (service: ServiceName, line: string): void => {
     if (!line.includes(BLOW_EVENT)) return;
     const { step, nth, blow, pid } = JSON.parse(line) as BlowLine;
     met.push(`${service}: ${blow}, ${step} (${nth})`);
     for (const [process, fate] of running) if (process.pid === pid && fate?.step === step) running.set(process, undefined);
-    void strike(blow, pid);
+    void strike(blow, pid).finally(() => {
+      // Whoever outlived its fate makes room for the next one, after time enough to go on as if nothing had been.
+      const lived = blow === 'freeze' ? FROZEN_MS + OUTLIVES_MS : OUTLIVES_MS;
+      if (blow !== 'kill') setTimeout(() => processOf(pid)?.kill(), lived);
+    });
   };
 
   const strike = async (blow: Blow, pid: number): Promise<void> => {
@@ -105,11 +113,11 @@ export const startProcesses = async (
       case 'kill':
         return;
       case 'freeze':
-        setTimeout(() => signal(pid, 'SIGCONT'), FROZEN_MS);
+        setTimeout(() => processOf(pid)?.resume(), FROZEN_MS);
         return;
       case 'wipe redis, then kill':
         await servers.wipeRedis();
-        signal(pid, 'SIGKILL');
+        await processOf(pid)?.kill();
         return;
       case 'kill nats':
         return servers.killNats();
@@ -135,13 +143,4 @@ export const startProcesses = async (
       await replaceAll();
     },
   };
-};
-
-/** It may be gone by itself. */
-const signal = (pid: number, name: NodeJS.Signals): void => {
-  try {
-    process.kill(pid, name);
-  } catch {
-    // There is nobody left to tell.
-  }
 };
