@@ -1,6 +1,22 @@
 import { type Route, route } from '@sharedos/bus';
-import { MessageAck, MessageAckReply, MessageInbox, MessageInboxReply, MessageSend, MessageSendReply } from '@sharedos/contracts';
+import {
+  MessageAck,
+  MessageAckReply,
+  MessageAnswer,
+  MessageAnswerReply,
+  MessageDeliver,
+  MessageDeliverReply,
+  MessageInbox,
+  MessageInboxReply,
+  MessageRules,
+  MessageRulesReply,
+  MessageSend,
+  MessageSendReply,
+} from '@sharedos/contracts';
 import { acknowledgeMessage } from './acknowledge-message.ts';
+import { answerMessage } from './answer-message.ts';
+import { deliverMessage } from './deliver-message.ts';
+import { messageRules } from './inbox-rules.ts';
 import type { Ports } from './ports.ts';
 import { readInbox } from './read-inbox.ts';
 import { sendMessage } from './send-message.ts';
@@ -10,4 +26,7 @@ export const composeMessagingRouter = (ports: Ports): readonly Route[] => [
   route('message.send', { request: MessageSend, reply: MessageSendReply, handle: sendMessage(ports) }),
   route('message.inbox', { request: MessageInbox, reply: MessageInboxReply, handle: readInbox(ports) }),
   route('message.ack', { request: MessageAck, reply: MessageAckReply, handle: acknowledgeMessage(ports) }),
+  route('message.rules', { request: MessageRules, reply: MessageRulesReply, handle: messageRules(ports) }),
+  route('message.deliver', { request: MessageDeliver, reply: MessageDeliverReply, handle: deliverMessage(ports) }),
+  route('message.answer', { request: MessageAnswer, reply: MessageAnswerReply, handle: answerMessage(ports) }),
 ];

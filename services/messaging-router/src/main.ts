@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { AuthorityClient, runService, serveRoutes, storeAudit } from '@sharedos/bus';
+import { AuthorityClient, pause, runService, serveRoutes, storeAudit } from '@sharedos/bus';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { composeMessagingRouter } from './compose.ts';
 import { routerSettings } from './config.ts';
+import { InboxRuleBook } from './inbox-rules.ts';
 import { inboxHolds } from './inbox-holds.ts';
 
 const REQUESTS_AT_ONCE = 256;
@@ -14,6 +15,8 @@ await runService('messaging-router', routerSettings, async (settings, { bus, ins
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
     ledger,
     inboxHolds: inboxHolds(bus),
+    rules: new InboxRuleBook(bus, clock),
+    wait: (ms) => pause(ms),
     audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
     clock,
     ids: randomUUID,

@@ -2,8 +2,12 @@ import type { Delivery } from '@sharedos/bus';
 import {
   type AuditEvent,
   type DeliveryResult,
+  type InboxRules,
+  MESSAGE_PAYLOAD_BYTES_MAX,
   type MessageSend,
+  type NamespaceFacts,
   type Reply,
+  SETTINGS_DEFAULT,
   type Verdict,
   err,
   ok,
@@ -14,6 +18,7 @@ import { authorizationChecked, operationKeyHash } from '@sharedos/kernel';
 import { type Ledger, memoryLedger, memoryRecordLog } from '@sharedos/ledger';
 import { countingIds, manualClock } from '@sharedos/testing';
 import { describe, expect, it } from 'vitest';
+import { InboxRuleBook } from './inbox-rules.ts';
 import type { Ports } from './ports.ts';
 import { sendMessage } from './send-message.ts';
 
@@ -32,6 +37,20 @@ const message: MessageSend = {
   createdAt: NOON,
 };
 
+/** The book of rules, with a recipient that a test speaks for. */
+class SaidRules extends InboxRuleBook {
+  readonly #said: { readonly rules: InboxRules };
+
+  constructor(said: { readonly rules: InboxRules }, clock: Ports['clock']) {
+    super(undefined as unknown as Ports['bus'], clock);
+    this.#said = said;
+  }
+
+  override async of() {
+    return ok({ rules: this.#said.rules, version: 0 });
+  }
+}
+
 type Said = Partial<Verdict> | 'no answer';
 
 const routerWorld = (options: { readonly through?: (ledger: Ledger) => Ledger } = {}) => {
@@ -49,6 +68,10 @@ const routerWorld = (options: { readonly through?: (ledger: Ledger) => Ledger } 
     /** Subjects of inboxes that got a message. */
     delivered,
     distrusted,
+    /** How the recipient is registered, where it is. */
+    registered: {} as Partial<NamespaceFacts>,
+    /** What the recipient says of whom it hears. */
+    rules: { blocked: [] } as InboxRules,
     /** Whether a look into the inbox finds the message. */
     holds: false,
     /** Records written without a place in the ledger. */
@@ -78,7 +101,8 @@ const routerWorld = (options: { readonly through?: (ledger: Ledger) => Ledger } 
       return unavailable('nobody listens');
     },
   };
-  const authority: Pick<Ports['authority'], 'open' | 'decide'> = {
+  const authority: Ports['authority'] = {
+    namespace: async () => ok({ revision: REVISION, settings: SETTINGS_DEFAULT, policyVersion: 0, ...world.registered }),
     open: async () =>
       ok({
         status: 'resolved',
@@ -105,9 +129,11 @@ const routerWorld = (options: { readonly through?: (ledger: Ledger) => Ledger } 
   };
   const ports: Ports = {
     bus: bus as Ports['bus'],
-    authority: authority as Ports['authority'],
+    authority,
     ledger,
     inboxHolds: async () => world.holds,
+    rules: new SaidRules(world, clock.now.bind(clock)),
+    wait: async (ms) => clock.advance(ms),
     audit: async (event) => {
       told.push(event);
       return ok(undefined);
@@ -304,5 +330,93 @@ describe('the same message sent again', () => {
     expect(statusOf(await world.send())).toBe('failed replay_interrupted');
     expect(world.delivered).toHaveLength(1);
     expect((await world.records()).map(({ type }) => type)).toEqual(['claimed', 'admitted', 'ended']);
+  });
+});
+
+describe('a message to a registered agent', () => {
+  const terms = { agentId: 'clerk', authority: bob, owner: bob };
+  const registered = (status: 'active' | 'proposed' | 'withdrawn') => ({
+    agent: { terms, status, consents: [bob], version: 1, at: NOON },
+  });
+
+  it('starts a turn of it, and takes no place in its inbox', async () => {
+    const world = routerWorld();
+    world.registered = registered('active');
+    expect(statusOf(await world.send())).toBe('accepted');
+    expect(world.delivered).toEqual(['sharedos.v1.w1.turn.recipient.agent.clerk']);
+  });
+  it.each(['proposed', 'withdrawn'] as const)('waits in its inbox while the registration is only %s', async (status) => {
+    const world = routerWorld();
+    world.registered = registered(status);
+    expect(statusOf(await world.send())).toBe('accepted');
+    expect(world.delivered).toEqual(['sharedos.v1.w1.inbox.agent.clerk']);
+  });
+  it('has failed when too many turns of it wait', async () => {
+    const world = routerWorld();
+    world.registered = registered('active');
+    world.inbox = () => ({ ok: false, error: { kind: 'full' } });
+    expect(statusOf(await world.send())).toBe('failed recipient_busy');
+  });
+});
+
+describe('what a recipient says of whom it hears', () => {
+  it('keeps out a sender that it blocked, after the decision and on record', async () => {
+    const world = routerWorld();
+    world.rules = { blocked: [bob] };
+    expect(statusOf(await world.send())).toBe('denied sender_blocked');
+    expect([world.delivered, (await world.audit()).at(-1)]).toEqual([[], ['message.sent', 'denied', 'sender_blocked']]);
+  });
+  it.each([
+    ['everybody together', { perMinuteMax: 2 }],
+    ['one sender', { perSenderPerMinuteMax: 2 }],
+  ])('lets through no more a minute than it takes of %s', async (_, limit) => {
+    const world = routerWorld();
+    world.rules = { blocked: [], ...limit };
+    const statuses = [];
+    for (const id of ['m-1', 'm-2', 'm-3']) statuses.push(statusOf(await world.send({ id })));
+    expect(statuses).toEqual(['accepted', 'accepted', 'denied recipient_rate_limited']);
+    world.clock.advance(120_000);
+    expect(statusOf(await world.send({ id: 'm-4' }))).toBe('accepted');
+  });
+});
+
+describe('a reply', () => {
+  const reply = { id: 'r-1', receiver: bob, replyTo: 'm-1' };
+  const fromClerk: Delivery = { ...delivery, principal: clerk };
+
+  it('is delivered to whoever asked, for what was asked', async () => {
+    const world = routerWorld();
+    await world.send();
+    expect(statusOf(await world.send(reply, fromClerk))).toBe('accepted');
+    expect(world.delivered.at(-1)).toBe('sharedos.v1.w1.inbox.agent.bob');
+  });
+  it.each([
+    ['to another’s request', { ...reply, receiver: clerk }, fromClerk],
+    ['to no request', { ...reply, replyTo: 'm-9' }, fromClerk],
+    ['from a stranger', reply, { ...delivery, principal: { kind: 'agent', agentId: 'eve' } as const }],
+    ['for another purpose', { ...reply, purpose: 'p2' }, fromClerk],
+    ['in another trace', { ...reply, traceId: 'trace-2' }, fromClerk],
+  ])('is refused %s, before anything is decided, and on record', async (_, more, from) => {
+    const world = routerWorld();
+    await world.send();
+    expect(statusOf(await world.send(more, from))).toBe('denied invalid_message_reply');
+    expect([world.delivered.length, world.operations.length]).toEqual([1, 1]);
+  });
+  it('starts no turn of a registered agent: two agents would answer each other for ever', async () => {
+    const world = routerWorld();
+    await world.send();
+    world.registered = {
+      agent: { terms: { agentId: 'bob', authority: bob, owner: bob }, status: 'active', consents: [bob], version: 1, at: NOON },
+    };
+    expect(statusOf(await world.send(reply, fromClerk))).toBe('accepted');
+    expect(world.delivered.at(-1)).toBe('sharedos.v1.w1.inbox.agent.bob');
+  });
+});
+
+describe('a payload', () => {
+  it('is refused when it is too large to be sent in line', async () => {
+    const world = routerWorld();
+    expect(statusOf(await world.send({ payload: 'x'.repeat(MESSAGE_PAYLOAD_BYTES_MAX) }))).toBe('denied message_too_large');
+    expect(world.delivered).toEqual([]);
   });
 });
