@@ -9,6 +9,7 @@ import {
   publishToolDefinition,
   toolCatalogHash,
 } from './catalog.ts';
+import { frozenCopy } from './contract-value.ts';
 import { Defect } from './decider.ts';
 import { read } from './testing/base-world.ts';
 
@@ -74,3 +75,20 @@ describe('a catalogue', () => {
 });
 
 it('a portable name replaces every dot', () => expect(portableToolName('files.snapshot.create')).toBe('files_snapshot_create'));
+
+describe('a definition that can never change', () => {
+  const parts = { inputSchema: { type: 'object', properties: { path: { type: 'array' } } }, outputSchema: { b: 1, a: 2 } };
+  it('is published once, and hashed as one that may change', () => {
+    const kept = frozenCopy(tool('files.read', parts));
+    expect(publishToolDefinition(kept)).toBe(publishToolDefinition(kept));
+    expect(toolCatalogHash(publishToolCatalog([kept]))).toBe(toolCatalogHash(publishToolCatalog([tool('files.read', parts)])));
+    expect(toolCatalogHash(publishToolCatalog([kept]))).toBe(hashOf([publishToolDefinition(tool('files.read', parts))]));
+  });
+  it('is not one of which only the outside is frozen: its hash follows what is in it', () => {
+    const inputSchema: Record<string, unknown> = { type: 'object' };
+    const outside = Object.freeze(tool('files.read', { inputSchema: inputSchema as ToolDefinition['inputSchema'] }));
+    const before = toolCatalogHash(publishToolCatalog([outside]));
+    inputSchema['title'] = 'changed';
+    expect(toolCatalogHash(publishToolCatalog([outside]))).not.toBe(before);
+  });
+});

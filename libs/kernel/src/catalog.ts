@@ -1,12 +1,37 @@
-import { type PublishedTool, type ToolCatalog, type ToolDefinition, PROTOCOL_VERSION, byCodeUnit, hashOf } from '@sharedos/contracts';
+import {
+  type PublishedTool,
+  type ToolCatalog,
+  type ToolDefinition,
+  PROTOCOL_VERSION,
+  byCodeUnit,
+  canonicalJson,
+  sha256,
+} from '@sharedos/contracts';
+import { sealed } from './contract-value.ts';
 import { invariant } from './decider.ts';
+
+/** What was published of definitions that can never change. A registry's are such, and one is published on every listing. */
+const published = new WeakMap<ToolDefinition, PublishedTool>();
+/** The canonical text of what those published tools are hashed by. */
+const canonicalTexts = new WeakMap<PublishedTool, string>();
 
 /**
  * What a model or harness may see of a tool: never the required capability, which is a ceiling and not what a call needs.
  *
  * @see spec/contracts.md §4, "PublishedTool"
  */
-export const publishToolDefinition = ({
+export const publishToolDefinition = (definition: ToolDefinition): PublishedTool => {
+  const known = published.get(definition);
+  if (known !== undefined) return known;
+  const tool = projected(definition);
+  if (!isFrozenThrough(definition)) return tool;
+  const kept = sealed(tool);
+  published.set(definition, kept);
+  canonicalTexts.set(kept, textOf(kept));
+  return kept;
+};
+
+const projected = ({
   name,
   description,
   inputSchema,
@@ -27,6 +52,10 @@ export const publishToolDefinition = ({
   },
   metadata: { namespace, source },
 });
+
+/** Whether nobody can change any part of a value: a host may have frozen only the outside of what it keeps. */
+const isFrozenThrough = (value: unknown): boolean =>
+  typeof value !== 'object' || value === null || (Object.isFrozen(value) && Object.values(value).every(isFrozenThrough));
 
 /**
  * Publishes a permission-filtered catalogue, sorted by name.
@@ -62,10 +91,13 @@ export const CATALOG_HASH_FIELDS: readonly string[] = Object.freeze([
 ]);
 
 /** SHA-256 of the canonical JSON of the published tools sorted by name; nothing but {@link CATALOG_HASH_FIELDS} counts. */
-export const toolCatalogHash = (tools: readonly PublishedTool[]): string => hashOf(tools.map(hashed).sort(byName));
+export const toolCatalogHash = (tools: readonly PublishedTool[]): string => {
+  const texts = [...tools].sort(byName).map((tool) => canonicalTexts.get(tool) ?? textOf(tool));
+  return sha256(`[${texts.join(',')}]`);
+};
 
-const hashed = (tool: PublishedTool): PublishedTool =>
-  Object.fromEntries(Object.entries(tool).filter(([field]) => CATALOG_HASH_FIELDS.includes(field))) as PublishedTool;
+const textOf = (tool: PublishedTool): string =>
+  canonicalJson(Object.fromEntries(Object.entries(tool).filter(([field]) => CATALOG_HASH_FIELDS.includes(field))));
 
 /** {@link toolCatalogHash} for a host. */
 export const catalogHash = async (tools: readonly PublishedTool[]): Promise<string> => toolCatalogHash(tools);
