@@ -174,8 +174,11 @@ export const turnInProcess = async (options: {
     distrust: async () => undefined,
     onProviderError: () => undefined,
   };
-  const turn = new LedgerTurn(ports, new TurnWrites(ledger, claim.value), { turnId, operation, executionId, validForMs: 60_000 });
+  const writes = new TurnWrites(ledger, claim.value);
+  const turn = new LedgerTurn(ports, writes, { turnId, operation, executionId, validForMs: 60_000 });
   const records = async (): Promise<readonly LedgerRecord[]> => {
+    // An answer that its caller did not wait for is on its way.
+    await writes.settled('none').catch(() => undefined);
     const history = await ledger.read(key);
     if (!history.ok) throw new Error(history.error.reason);
     return history.value?.records ?? [];

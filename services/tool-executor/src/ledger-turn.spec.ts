@@ -126,6 +126,87 @@ describe('one call, in the order of its checks', () => {
   });
 });
 
+describe('the answer of a call', () => {
+  /** Stops at the record of the first answer. */
+  const atTheAnswer = async (...invoke: Parameters<typeof toolThat>[1][]) => {
+    const [reached, goOn] = [gate(), gate()];
+    const world = await turnWorld({ tools: [toolThat('files.read', ...invoke)] });
+    await world.begin();
+    const { write } = world.log;
+    world.log.write = async (record) => {
+      if (Buffer.from(record.data).includes('"type":"settled"')) {
+        reached.resolve();
+        await goOn.promise;
+      }
+      return write(record);
+    };
+    return { world, reached: reached.promise, goOn: goOn.resolve };
+  };
+  const takeOver = async ({ ledger }: Awaited<ReturnType<typeof turnWorld>>): Promise<void> => {
+    const history = await ledger.read(key);
+    if (!history.ok || history.value === undefined) throw new Error('the turn has records');
+    await ledger.resume(key, history.value).append({ type: 'noted', at: context.now, audit: [] });
+  };
+
+  it('is put on record beside the next decision, and before the next admission and the end', async () => {
+    let runs = 0;
+    const { world, goOn } = await atTheAnswer(async (_, asked) => ((runs += 1), succeeded(asked)));
+    expect(await codeOf(world.invoke(call('c-1')))).toBe('succeeded');
+    const decided = gate();
+    world.says = () => (decided.resolve(), {});
+    const second = world.invoke(call('c-2'));
+    const ending = second.then(() => world.end());
+    await decided.promise;
+    expect(runs).toBe(1);
+    goOn();
+    await ending;
+    expect((await world.records()).map((record) => ('callId' in record ? `${record.type} ${record.callId}` : record.type))).toEqual([
+      'claimed',
+      'opened',
+      'admitted c-1',
+      'settled c-1',
+      'admitted c-2',
+      'settled c-2',
+      'ended',
+    ]);
+    expect((await world.audit()).map(({ metadata }) => metadata?.['order'])).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  });
+
+  it('is given to a call that is made again while it is put on record', async () => {
+    const { world, goOn } = await atTheAnswer();
+    const first = await world.invoke(call('c'));
+    const again = world.invoke(call('c'));
+    goOn();
+    expect(await again).toEqual(first);
+  });
+
+  it('that could not be put on record is followed by nothing: no admission, and no end', async () => {
+    let runs = 0;
+    const { world, reached, goOn } = await atTheAnswer(async (_, asked) => ((runs += 1), succeeded(asked)));
+    await world.invoke(call('c-1'));
+    await reached;
+    await takeOver(world);
+    const next = world.invoke(call('c-2'));
+    goOn();
+    await expect(next).rejects.toThrow(TurnLost);
+    await expect(world.end()).rejects.toThrow(TurnLost);
+    expect(runs).toBe(1);
+    expect((await world.records()).map(({ type }) => type)).toEqual(['claimed', 'opened', 'admitted', 'noted']);
+  });
+
+  it('is waited for where it is too large to be sure of its record', async () => {
+    const { world, reached, goOn } = await atTheAnswer(async (_, asked) => succeeded(asked, 'x'.repeat(1024 * 1024)));
+    let answered = false;
+    const first = world.invoke(call('c')).then(() => (answered = true));
+    await reached;
+    // Whatever would be answered without waiting has been by now.
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(answered).toBe(false);
+    goOn();
+    await first;
+  });
+});
+
 describe('a call on a bounded grant', () => {
   const use = { grantId: 'g', ordinal: 1, epoch: 'e-1' };
 

@@ -28,10 +28,19 @@ export interface MediatedCallsPorts {
  */
 export const TURN_RESULTS_BYTES_MAX = 64 * 1024 * 1024;
 
+/** A result up to here fits into any record, so it will be the answer on record whenever that is written. */
+const SMALL_RESULT_BYTES = 64 * 1024;
+
 /** A call whose effect may have happened, and whose answer is not on record. */
 interface OpenCall {
   readonly call: ToolCall;
   readonly verdict: Verdict;
+}
+
+/** An answer, and whether it is {@link SMALL_RESULT_BYTES} at most. */
+interface Handled {
+  readonly result: ToolResult;
+  readonly isSmall: boolean;
 }
 
 /** How a call ended, as its record says it; `code` is what its caller heard. */
@@ -187,41 +196,51 @@ export class MediatedCalls {
     this.#reserving.delete(call.id);
     // A turn that was stopped meanwhile enters no port; its end says that this call was left open.
     signal.throwIfAborted();
-    const result = await withSpan(SPAN.toolHandler, {}, () => this.#handle(context, handler, call, signal));
+    const handled = await withSpan(SPAN.toolHandler, {}, () => this.#handle(context, handler, call, signal));
     // The turn may have ended meanwhile, with this call on record as aborted. Its effect stays unknown, as was said.
     if (this.#records.ended) throw new TurnLost('the turn ended while the tool was running');
     this.#open.delete(call.id);
-    return this.#settle(context, call, result, verdict);
+    return this.#settle(context, call, handled, verdict);
   }
 
-  async #handle(context: AccessContext, handler: ToolHandler, call: ToolCall, signal: AbortSignal): Promise<ToolResult> {
+  async #handle(context: AccessContext, handler: ToolHandler, call: ToolCall, signal: AbortSignal): Promise<Handled> {
     let answered: unknown;
     try {
       answered = await handler.invoke(context, call, signal);
     } catch (error) {
       signal.throwIfAborted();
       this.#ports.onProviderError(error, { tool: call.tool, code: 'tool_execution_failed', traceId: context.traceId });
-      return this.#unanswered(call, { status: 'failed', code: 'tool_execution_failed' });
+      return this.#unhandled(call, 'tool_execution_failed');
     }
     const parsed = ToolResult.safeParse(answered);
     const fits = parsed.success && parsed.data.callId === call.id && parsed.data.tool === call.tool;
     const bytes = fits ? Buffer.byteLength(JSON.stringify(parsed.data)) : Infinity;
     if (!fits || bytes > RESULT_BYTES_MAX || this.#resultBytes + bytes > TURN_RESULTS_BYTES_MAX) {
-      return this.#unanswered(call, { status: 'failed', code: 'invalid_tool_result' });
+      return this.#unhandled(call, 'invalid_tool_result');
     }
     this.#resultBytes += bytes;
-    return parsed.data;
+    return { result: parsed.data, isSmall: bytes <= SMALL_RESULT_BYTES };
   }
 
-  async #settle(context: AccessContext, call: ToolCall, result: ToolResult, verdict: Verdict): Promise<ToolResult> {
+  #unhandled(call: ToolCall, code: string): Handled {
+    return { result: this.#unanswered(call, { status: 'failed', code }), isSmall: true };
+  }
+
+  /** The next decision does not wait for this record; the next admission and the end of the turn do. */
+  async #settle(context: AccessContext, call: ToolCall, { result, isSmall }: Handled, verdict: Verdict): Promise<ToolResult> {
     const outcome: Outcome = result.status === 'succeeded' ? { status: 'succeeded' } : { status: result.status, code: result.error.code };
     const event = this.#invoked(context, call, outcome, 'kernel', verdict);
-    const written = await withSpan(SPAN.ledgerSettle, {}, () => this.#records.after({ type: 'settled', callId: call.id, result }, event));
+    const record = { type: 'settled', callId: call.id, result } as const;
+    if (isSmall && !this.#records.keeps) {
+      void withSpan(SPAN.ledgerSettle, {}, () => this.#records.behind(record, event)).catch(onlyOfLoss);
+      return result;
+    }
+    const written = await withSpan(SPAN.ledgerSettle, {}, () => this.#records.after(record, event));
     if (written === 'written') return result;
     // A call is never left unsettled for its size; a refusal fits into any record.
     if (result.status === 'failed' && result.error.code === 'invalid_tool_result')
       throw new TurnLost('the failure of a call could not be recorded');
-    return this.#settle(context, call, this.#unanswered(call, { status: 'failed', code: 'invalid_tool_result' }), verdict);
+    return this.#settle(context, call, this.#unhandled(call, 'invalid_tool_result'), verdict);
   }
 
   async #refuse(
@@ -263,3 +282,8 @@ export class MediatedCalls {
     return { status, callId: id, tool, completedAt: this.#records.now(), error: { code, message, retryable: false } };
   }
 }
+
+/** A loss is heard by whatever the turn writes next. Anything else is a defect of ours. */
+const onlyOfLoss = (error: unknown): void => {
+  if (!(error instanceof TurnLost)) throw error;
+};

@@ -141,9 +141,10 @@ const runClaimed = async (
   const cancel = new AbortController();
   const { runtimeOf } = ports;
   const limits = limitsInForce(options, { ...ports.defaults });
+  const writes = new TurnWrites(ports.ledger, claim, () => cancel.abort());
   const kernel = new LedgerTurn(
     { ...ports, distrust: (namespaceId, epoch) => reportDistrust(ports.bus, namespaceId, epoch) },
-    new TurnWrites(ports.ledger, claim),
+    writes,
     {
       turnId,
       operation: operationKeyHash(from.namespaceId, 'execution', from.requester, executionId),
@@ -171,7 +172,8 @@ const runClaimed = async (
         kernel,
         ...(runtimeOf === undefined ? {} : { chooseRuntime: () => runtimeOf(kernel.runtimeChoice) }),
         signal: AbortSignal.any([cancel.signal, delivery.signal]),
-        onEvent: (event) => publishEvent(ports.bus, from, event),
+        // Whoever watches hears of nothing that the records may yet deny.
+        onEvent: (event) => writes.afterwards(() => publishEvent(ports.bus, from, event)),
       },
     );
     const answered = await publishResult(ports.bus, from, answerOf(result, kernel.revision));

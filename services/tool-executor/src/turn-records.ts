@@ -85,6 +85,17 @@ export class TurnRecords {
     return this.#after(record, events);
   }
 
+  /** Whether records wait for the next write, which is then larger than it looks. */
+  get keeps(): boolean {
+    return this.#kept.length > 0;
+  }
+
+  /** Writes what happened, behind its caller's back: see {@link TurnWrites.behind}. */
+  async behind(record: Unwritten<LedgerRecord>, ...events: readonly AuditEvent[]): Promise<void> {
+    this.#assertRunning();
+    return this.#writes.behind(this.#written(record, this.#due(events)));
+  }
+
   /** Writes the terminal record. Whatever else still wants to be written finds the turn over. */
   async end(
     record: Unwritten<Extract<LedgerRecord, { type: 'ended' }>>,

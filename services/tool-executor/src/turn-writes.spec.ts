@@ -18,7 +18,8 @@ const claimedWrites = async (through: (ledger: Ledger) => Ledger = (ledger) => l
     const read = await memoryLedger({ log }).read(key);
     return read.ok ? read.value?.records.map(({ type }) => type) : undefined;
   };
-  return { log, ledger, writes: new TurnWrites(ledger, claim.value), typesOf };
+  const losses: string[] = [];
+  return { log, ledger, writes: new TurnWrites(ledger, claim.value, () => losses.push('lost')), typesOf, losses };
 };
 const takenOver = async (ledger: Ledger, record: LedgerRecord): Promise<void> => {
   const read = await ledger.read(key);
@@ -118,6 +119,47 @@ describe('a record of what happened', () => {
     expect(await writes.after(settled('c'))).toBe('written');
     expect(await typesOf()).toEqual(['claimed', 'settled']);
   });
+});
+
+describe('a record that nobody waits for', () => {
+  it('once it fails, the turn is lost: its owner is told, and nothing is written or told any more', async () => {
+    const { ledger, writes, typesOf, losses } = await claimedWrites();
+    await takenOver(ledger, noted);
+    const told: string[] = [];
+    const behind = writes.behind(settled('c'));
+    writes.afterwards(() => told.push('the call is done'));
+    await expect(behind).rejects.toThrow(TurnLost);
+    await expect(writes.after(ended)).rejects.toThrow(TurnLost);
+    writes.afterwards(() => told.push('the turn is done'));
+    await expect(writes.settled('c')).rejects.toThrow(TurnLost);
+    expect([told, losses]).toEqual([[], ['lost']]);
+    expect(await typesOf()).toEqual(['claimed', 'noted']);
+  });
+
+  it('also when it does not fit after all', async () => {
+    const { writes, typesOf, losses } = await claimedWrites();
+    const large = settled('c');
+    const result = succeeded(call('c'), 'x'.repeat(6 * 1024 * 1024));
+    await expect(writes.behind({ ...large, result } as LedgerRecord)).rejects.toThrow(TurnLost);
+    await expect(writes.before(noted)).rejects.toThrow(TurnLost);
+    expect([await typesOf(), losses]).toEqual([['claimed'], ['lost']]);
+  });
+});
+
+it('what is told after the writes is told in order, and at once where none is under way', async () => {
+  const { writes } = await claimedWrites();
+  const told: string[] = [];
+  writes.afterwards(() => told.push('first'));
+  expect(told).toEqual(['first']);
+  const one = writes.after(settled('a'));
+  writes.afterwards(() => told.push('after one'));
+  const two = writes.before(noted);
+  writes.afterwards(() => told.push('after two'));
+  expect(told).toEqual(['first']);
+  await Promise.all([one, two]);
+  // Waits for the writes as well, and is told after whatever else does.
+  await new Promise<void>((resolve) => writes.afterwards(resolve));
+  expect(told).toEqual(['first', 'after one', 'after two']);
 });
 
 it('writes are made one after the other, in the order they were asked', async () => {

@@ -14,13 +14,18 @@ const OUTCOME_DEADLINE_MS = 30_000;
  */
 export class TurnWrites {
   readonly #ledger: Ledger;
+  readonly #onLost: () => void;
   #claim: LedgerClaim;
   /** One write at a time, so that a retry never races the next record. */
   #last: Promise<unknown> = Promise.resolve();
+  #underWay = 0;
+  #lost: TurnLost | undefined;
 
-  constructor(ledger: Ledger, claim: LedgerClaim) {
+  /** @param onLost Called once, when a write says that this process no longer owns the turn: also one that nobody waits for. */
+  constructor(ledger: Ledger, claim: LedgerClaim, onLost: () => void = () => undefined) {
     this.#ledger = ledger;
     this.#claim = claim;
+    this.#onLost = onLost;
   }
 
   /** Writes a record that must stand before anything follows. Rejects with `AuditOutage`, or `TurnLost` when fenced. */
@@ -36,24 +41,46 @@ export class TurnWrites {
    * when another owns the turn by now, or nobody could be reached for too long.
    */
   after(record: LedgerRecord): Promise<'written' | 'too_large'> {
+    return this.#inTurn(() => this.#insist(record));
+  }
+
+  /**
+   * Writes a record of what happened that its caller need not wait for, and that surely fits. Whatever is written next waits for it;
+   * if it fails, the turn is lost and nothing is written any more.
+   */
+  behind(record: LedgerRecord): Promise<void> {
     return this.#inTurn(async () => {
-      const deadline = performance.now() + OUTCOME_DEADLINE_MS;
-      for (let attempt = 0; ; attempt += 1) {
-        const written = await this.#claim.append(record);
-        if (written.ok) return 'written';
-        if (written.error.kind === 'too_large') return 'too_large';
-        if (written.error.kind !== 'unavailable' || performance.now() > deadline) throw failureOf(written.error, true);
-        await pause(backoffMs(attempt));
-        if (await this.#stands(record)) return 'written';
-      }
+      if ((await this.#insist(record)) === 'too_large') throw failureOf({ kind: 'too_large' }, true);
     });
   }
 
-  /** The recorded answer of a call, or `undefined` when it has none yet. */
-  async settled(callId: string): Promise<ToolResult | undefined> {
+  /** Calls `tell` when all that was asked for so far is written, at once where it is; never when the turn was lost before. */
+  afterwards(tell: () => void): void {
+    if (this.#underWay === 0 && this.#lost === undefined) tell();
+    else void this.#last.then(() => (this.#lost === undefined ? tell() : undefined));
+  }
+
+  /** The recorded answer of a call, or `undefined` when it has none yet. An answer that is being written is waited for. */
+  settled(callId: string): Promise<ToolResult | undefined> {
+    return this.#inTurn(() => this.#settled(callId));
+  }
+
+  async #settled(callId: string): Promise<ToolResult | undefined> {
     const read = await this.#ledger.read(this.#claim.key);
     const records = read.ok ? (read.value?.records ?? []) : [];
     return records.flatMap((record) => (record.type === 'settled' && record.callId === callId ? [record.result] : []))[0];
+  }
+
+  async #insist(record: LedgerRecord): Promise<'written' | 'too_large'> {
+    const deadline = performance.now() + OUTCOME_DEADLINE_MS;
+    for (let attempt = 0; ; attempt += 1) {
+      const written = await this.#claim.append(record);
+      if (written.ok) return 'written';
+      if (written.error.kind === 'too_large') return 'too_large';
+      if (written.error.kind !== 'unavailable' || performance.now() > deadline) throw failureOf(written.error, true);
+      await pause(backoffMs(attempt));
+      if (await this.#stands(record)) return 'written';
+    }
   }
 
   /** Reads back whether `record` was stored after all; if not, takes the turn up again where it stands, unless it is another's. */
@@ -73,10 +100,21 @@ export class TurnWrites {
     return false;
   }
 
-  async #inTurn<T>(write: () => Promise<T>): Promise<T> {
-    const waiting = this.#last.then(write, write);
-    this.#last = waiting.catch(() => undefined);
-    return waiting;
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(async () => {
+      // After an outcome that could not be recorded, a later record would tell a turn in which it never came.
+      if (this.#lost !== undefined) throw this.#lost;
+      return work();
+    });
+    this.#underWay += 1;
+    this.#last = done.catch((error: unknown) => this.#failed(error)).then(() => (this.#underWay -= 1));
+    return done;
+  }
+
+  #failed(error: unknown): void {
+    if (!(error instanceof TurnLost) || this.#lost !== undefined) return;
+    this.#lost = error;
+    this.#onLost();
   }
 }
 

@@ -198,7 +198,8 @@ export const turnWorld = async (options: TurnWorldOptions = {}): Promise<TurnWor
     onProviderError: (error: unknown, { code }: { readonly code: string }) =>
       void providerErrors.push(`${code}: ${(error as Error).message}`),
   };
-  const turn = new LedgerTurn(ports, new TurnWrites(ledger, claimed.value), {
+  const writes = new TurnWrites(ledger, claimed.value);
+  const turn = new LedgerTurn(ports, writes, {
     turnId: 'turn-1',
     operation: hashOf('exec-1'),
     executionId: 'exec-1',
@@ -225,6 +226,8 @@ export const turnWorld = async (options: TurnWorldOptions = {}): Promise<TurnWor
     },
     end: (status = 'succeeded') => turn.end(context, resultOf(status), status === 'cancelled' ? { endedBy: 'envelope' } : {}),
     records: async () => {
+      // An answer that its caller did not wait for is on its way.
+      await writes.settled('none').catch(() => undefined);
       const read = await memoryLedger({ log }).read(key);
       return read.ok ? (read.value?.records ?? []) : [];
     },
