@@ -377,6 +377,28 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     invalid: { 'nothing-asked': { ...choice, update: {} } },
   }),
   'authority.tools.reply/1': reply({ enabled: ['files', 'repo'], revision }),
+  'tools.namespaces/1': object({}, []),
+  'tools.namespaces.reply/1': reply({
+    catalog: {
+      namespaces: [{ namespace: 'files', sources: ['sharedos'], toolCount: 12, enabled: true }],
+      summary: { total: 1, enabled: 1, disabled: 0 },
+    },
+    revision,
+  }),
+  'tools.update/1': object({ commandId: 'command-1', update: { enable: ['repo'], disable: ['files'] } }, ['commandId', 'update'], {
+    invalid: { 'nothing-asked': { commandId: 'command-1', update: {} } },
+  }),
+  'tools.list/1': object({ purpose: 'triage', agent: scout, limit: 10 }, ['purpose'], {
+    valid: { 'next-page': { purpose: 'triage', after: 'files.read' } },
+    invalid: { 'whole-context': { purpose: 'triage', context }, 'limit-over': { purpose: 'triage', limit: 513 } },
+  }),
+  'tools.list.reply/1': reply({
+    tools: [{ name: 'files.read', description: 'Read a file.', inputSchema: { type: 'object' } }],
+    total: 2,
+    catalogHash: 'a'.repeat(64),
+    revision,
+    next: 'files.read',
+  }),
   'authority.reach/1': object({ token: 'token', context, ceilings: [call.ceiling] }, ['token', 'context', 'ceilings']),
   'authority.reach.reply/1': reply({
     revision,

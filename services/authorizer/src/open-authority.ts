@@ -58,7 +58,15 @@ export const openAuthority =
     const validUntil = timestampOf((admittedAt + validForMs + limits.turnGraceMs) satisfies Instant);
     const token = tokens.sign({ ...claims, validUntil });
     const runtime = runtimeChosen(fold.namespaces, context, position);
-    const opened = { token, revision, admittedAt: timestampOf(admittedAt), validUntil, ...(runtime === undefined ? {} : { runtime }) };
+    const { enabled } = fold.namespaces.toolSelectionAt(context.namespaceId, position);
+    const opened = {
+      token,
+      revision,
+      admittedAt: timestampOf(admittedAt),
+      validUntil,
+      ...(runtime === undefined ? {} : { runtime }),
+      ...(enabled === undefined ? {} : { toolNamespaces: [...enabled] }),
+    };
     if ('authority' in loaded) return { ok: true, value: { status: 'resolved', ...opened, ...underPolicy, snapshot: loaded.authority.snapshot } };
     const { code, detail } = loaded.failure;
     return {

@@ -12,6 +12,7 @@ import { AuditEvent } from '../audit.ts';
 import { CapabilityRequirement } from '../grants.ts';
 import { Action, Id } from '../scalars.ts';
 import { Ts } from '../time.ts';
+import { ToolNamespaceSelection } from '../tool-namespaces.ts';
 import { RuntimeChoice } from './agent.ts';
 import { Revision } from './revision.ts';
 import { replyMessage, wireMessage } from './wire.ts';
@@ -38,6 +39,8 @@ const opened = {
   runtime: RuntimeChoice.optional(),
   /** Of the namespace's policy at that revision, where it has one that can be asked. */
   hostPolicyVersion: Id.optional(),
+  /** Tool namespaces that are on at that revision; absent as long as nobody chose. */
+  toolNamespaces: ToolNamespaceSelection.optional(),
 };
 
 /** Authority that cannot be trusted is held too: the turn stays refused for its whole length. */
