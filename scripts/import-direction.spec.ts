@@ -40,6 +40,8 @@ const FORBIDDEN: readonly (readonly [file: string, line: string])[] = [
   ['services/tool-executor/src/a.ts', "export { startLocalStack } from '@sharedos/testing';"],
   ['services/tool-executor/src/b.ts', "export { connect } from 'nats';"],
   ['services/audit-projector/src/a.ts', "export { connectSharedOS } from '@sharedos/client';"],
+  ['services/gateway/src/a.ts', "export { connectBus } from '@sharedos/bus';"],
+  ['services/gateway/src/b.ts', "export { startLocalStack } from '@sharedos/testing';"],
   ['services/audit-projector/src/a.spec.ts', "export { compose } from '@sharedos/authorizer';"],
 ];
 
@@ -51,6 +53,7 @@ const ALLOWED: readonly (readonly [file: string, line: string])[] = [
   ['libs/usage/src/redis.ts', "export { Redis } from 'ioredis';"],
   ['libs/cli/src/z.ts', "export { startLocalStack } from '@sharedos/testing';"],
   ['services/authorizer/src/z.ts', "export { decide } from '@sharedos/kernel';"],
+  ['services/gateway/src/z.ts', "export { connectSharedOS } from '@sharedos/client';"],
   ['services/authorizer/src/z.spec.ts', "export { startLocalStack } from '@sharedos/testing';"],
   ['test/attacks/z.spec.ts', "export { connect } from 'nats';"],
 ];
