@@ -43,6 +43,17 @@ export const OUTSIDE_THE_SCHEMA: Readonly<Record<string, string>> = {
   'no-offset-colon': 'RFC 3339 as we read it is narrower than `date-time` of the validator',
 };
 
+const notAllowed = { outcome: 'denied', reason: 'no_matching_grant' };
+const retraced = {
+  answer: { status: 'same' },
+  from: { revision, admittedAt: at, at, mode: 'execute', consume: true },
+  computed: notAllowed,
+  grantsResolved: 1,
+  grants: [{ grant, reason: 'capability' }],
+};
+const act = { principal: alice, at, revision, eventId: '5f0c7f0e-6f1c-5b7e-9a55-0c1c5ad0a001', correlationId: 'trace-1' };
+const lineage = { links: [{ grant, issued: act, revoked: act }] };
+
 const reply = (value: unknown, extra: Partial<Examples> = {}): Examples => ({
   valid: { ok: { ok: true, value }, refused: { ok: false, error }, ...extra.valid },
   invalid: {
@@ -275,6 +286,21 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     'request',
   ]),
   'authority.explain.reply/1': reply(explained),
+  'authority.recompute/1': object({ decisions: [decided] }, ['decisions'], {
+    valid: { supposing: { decisions: [decided], suppose: { kind: 'revoke', grantId: 'grant-1' } } },
+    invalid: { 'of-nothing': { decisions: [] } },
+  }),
+  'authority.recompute.reply/1': reply({
+    answers: [
+      { status: 'same' },
+      { status: 'differs', computed: notAllowed, fields: ['outcome', 'reason', 'grant'] },
+      { status: 'no_basis', why: 'outage' },
+    ],
+  }),
+  'authority.retrace/1': object({ decision: decided }, ['decision']),
+  'authority.retrace.reply/1': reply(retraced),
+  'authority.lineage/1': object({ grantId: 'grant-1' }, ['grantId']),
+  'authority.lineage.reply/1': reply(lineage),
   'grant.who/1': object({ resource: { namespace: 'files', path: ['notes'] }, action: 'read' }, ['resource', 'action'], {
     valid: {
       'next-page': {
@@ -489,6 +515,32 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     reasons: [{ reason: 'no_matching_grant', type: 'authorization.checked', outcome: 'denied', outage: false, count: 1 }],
     uses: [{ grantId: 'g1', taken: 2 }],
     upTo: 17,
+  }),
+  'records.recompute/1': object({ after: 0 }, ['after'], {
+    valid: {
+      'supposing-a-revocation': { after: 17, since: at, until: later, limit: 500, suppose: { kind: 'revoke', grantId: 'grant-1' } },
+      'supposing-a-grant': { after: 0, suppose: { kind: 'issue', issuer: alice, grant: terms }, session: 'abc.def' },
+    },
+    invalid: { 'supposing-nothing': { after: 0, suppose: {} }, 'limit-high': { after: 0, limit: 501 } },
+  }),
+  'records.recompute.reply/1': reply({
+    decisions: 3,
+    same: 1,
+    noBasis: { outage: 1 },
+    differing: [
+      { record: { sequence: 12, event: decided }, computed: notAllowed, fields: ['outcome', 'reason', 'grant'], turnIsRunning: false },
+    ],
+    next: 13,
+    heldAfter: 0,
+    session: 'abc.def',
+  }),
+  'records.explain/1': object({ id: 'record-1' }, ['id']),
+  'records.explain.reply/1': reply({ record: { sequence: 12, event: decided }, retraced }),
+  'records.blame/1': object({ operationId: 'call-1' }, ['operationId']),
+  'records.blame.reply/1': reply({
+    records: [{ sequence: 12, event: decided }],
+    grants: [lineage],
+    acts: [{ sequence: 13, event: decided }],
   }),
   'audit.head/1': object(sealed, ['head', 'signature'], {
     invalid: { 'count-zero': { ...sealed, head: { ...sealed.head, count: 0 } }, 'signature-short': { ...sealed, signature: 'AAAA' } },

@@ -36,6 +36,7 @@ export * from './wire/message.ts';
 export * from './wire/namespace.ts';
 export * from './wire/policy.ts';
 export * from './wire/records.ts';
+export * from './wire/recompute.ts';
 export * from './wire/runtime.ts';
 export * from './wire/seal.ts';
 export * from './wire/revision.ts';

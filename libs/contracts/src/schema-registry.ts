@@ -27,6 +27,7 @@ import * as messageWire from './wire/message.ts';
 import * as namespaceWire from './wire/namespace.ts';
 import * as policyWire from './wire/policy.ts';
 import * as recordsWire from './wire/records.ts';
+import * as recomputeWire from './wire/recompute.ts';
 import { Revision } from './wire/revision.ts';
 import * as settingsWire from './wire/settings.ts';
 import * as toolSettingsWire from './wire/tool-settings.ts';
@@ -150,6 +151,9 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'authority.reach': bodies([authorityWire.AuthorityReach], authorityWire.AuthorityReachReply),
   'authority.explain': bodies([viewsWire.AuthorityExplain], viewsWire.AuthorityExplainReply),
   'authority.who': bodies([viewsWire.AuthorityWho], viewsWire.AuthorityWhoReply),
+  'authority.recompute': bodies([recomputeWire.AuthorityRecompute], recomputeWire.AuthorityRecomputeReply),
+  'authority.retrace': bodies([recomputeWire.AuthorityRetrace], recomputeWire.AuthorityRetraceReply),
+  'authority.lineage': bodies([recomputeWire.AuthorityLineage], recomputeWire.AuthorityLineageReply),
   'usage.distrust': bodies([authorityWire.UsageDistrust], authorityWire.UsageDistrustReply),
   'usage.held': bodies([authorityWire.UsageHeld], authorityWire.UsageHeldReply),
   'usage.release': bodies([authorityWire.UsageRelease], authorityWire.UsageReleaseReply),
@@ -169,6 +173,9 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'records.replay': bodies([recordsWire.RecordsReplay], recordsWire.RecordsReplayReply),
   'records.summary': bodies([recordsWire.RecordsSummary], recordsWire.RecordsSummaryReply),
   'records.query': bodies([recordsWire.RecordsQuery], recordsWire.RecordsQueryReply),
+  'records.recompute': bodies([recomputeWire.RecordsRecompute], recomputeWire.RecordsRecomputeReply),
+  'records.explain': bodies([recomputeWire.RecordsExplain], recomputeWire.RecordsExplainReply),
+  'records.blame': bodies([recomputeWire.RecordsBlame], recomputeWire.RecordsBlameReply),
   ledger: bodies([ledgerWire.LedgerRecordMessage, ledgerWire.UseClaimMessage, ledgerWire.UseReleasedMessage]),
   log: bodies([logWire.LogRecordMessage]),
 };

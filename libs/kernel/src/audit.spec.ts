@@ -100,6 +100,10 @@ describe('the record of a decision', () => {
     const spent = decided([grantOf('g', { maxUses: 1 })], work, { ...CONSUME, world: worldOf({ uses: { g: 1 } }).world });
     expect(authorizationChecked(mark, { request: work, decided: spent, consume: true }).metadata).not.toHaveProperty('usageTaken');
   });
+  it('says that it was about what may be discovered, which is judged by other rules', () =>
+    expect(
+      authorizationChecked(mark, { request: work, decided: decided([g], work), consume: false, mode: 'discover' }).metadata,
+    ).toMatchObject({ mode: 'discover' }));
   it('explains a denial', () =>
     expect(
       recorded(authorizationChecked(mark, { request: read(['X']), decided: decided([g], read(['X'])), consume: false })),
@@ -149,7 +153,7 @@ describe('the record of a decision', () => {
     ]);
   });
   it('says where in history it stands', () => {
-    const place = { revision: 'log@7', turnId: 'turn-1', order: 3, usage: { g: 1 } };
+    const place = { revision: 'log@7', admittedAt: base.at, turnId: 'turn-1', order: 3, usage: { g: 1 } };
     expect(
       recorded(authorizationChecked({ ...mark, place }, { request: work, decided: decided([g], work), consume: true })).metadata,
     ).toEqual({ consumed: true, ...place });

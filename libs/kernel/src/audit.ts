@@ -38,6 +38,8 @@ export interface AuditMark {
  */
 export interface AuditPlace {
   readonly revision?: string | undefined;
+  /** The instant `A` that the turn was admitted at; with the revision, the instant and the request of a decision, all it was computed from. */
+  readonly admittedAt?: Ts | undefined;
   readonly turnId?: string | undefined;
   readonly order?: number | undefined;
   readonly usage?: Readonly<Record<string, number>> | undefined;
@@ -111,7 +113,7 @@ export const authorityResolved = (
 /** Keys that the kernel states of a decision. A port's metadata may not speak in their place. */
 const KERNEL_FACTS = new Set([
   ...['consumed', 'failClosed', 'usageTaken', 'grantsResolved', 'rejectedGrants', 'missingDependency', 'source', 'cause'],
-  ...['revision', 'turnId', 'order', 'usage'],
+  ...['mode', 'revision', 'admittedAt', 'turnId', 'order', 'usage'],
 ]);
 
 /**
@@ -124,12 +126,14 @@ export const authorizationChecked = (
     readonly request: CapabilityRequirement;
     readonly decided: Decided;
     readonly consume: boolean;
+    /** Said of a discovery alone; any other decision was about execution. */
+    readonly mode?: 'discover' | undefined;
     readonly authorityHash?: string | undefined;
     /** The tool call decided on. */
     readonly operationId?: string | undefined;
   },
 ): AuditEvent => {
-  const { request, decided, consume, authorityHash, operationId } = decision;
+  const { request, decided, consume, mode, authorityHash, operationId } = decision;
   const { allowed, reasonCode, matchedGrantId, metadata } = decided.decision;
   const explanation = allowed ? undefined : decided.explanation;
   return record(
@@ -147,6 +151,7 @@ export const authorizationChecked = (
     {
       ...Object.fromEntries(Object.entries(metadata ?? {}).filter(([key]) => !KERNEL_FACTS.has(key))),
       consumed: consume,
+      mode,
       failClosed: failClosed(reasonCode),
       usageTaken: decided.usageTaken === undefined ? undefined : true,
       grantsResolved: explanation?.grantsResolved,

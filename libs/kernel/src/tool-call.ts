@@ -22,6 +22,8 @@ export interface RecordedDecision {
   readonly decided: Decided;
   /** The kind of check it was, on denials too; not whether a use was taken. */
   readonly consume: boolean;
+  /** Whether it was about what may be discovered, which other rules judge than what may be done. */
+  readonly mode?: 'discover';
 }
 
 /** The verdict on a tool call. `status` and `code` are what the caller hears; `cause` and `recorded` are for audit alone. */
@@ -57,7 +59,7 @@ export function* decideToolCall(
 
   const discovery = yield* rule(ceiling, { ...ports, consume: false, mode: 'discover' });
   if (!discovery.decision.allowed) {
-    const recorded = [{ request: ceiling, decided: discovery, consume: false }];
+    const recorded = [{ request: ceiling, decided: discovery, consume: false, mode: 'discover' as const }];
     return { status: 'denied', code: 'tool_unavailable', cause: discovery.decision.reasonCode, recorded };
   }
   const exact = typeof asked === 'function' ? asked() : asked;

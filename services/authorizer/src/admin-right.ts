@@ -110,7 +110,7 @@ const decisionRecord = (
   const named = canonicalJson([commandId, 'right', decided.decision.reasonCode, revision]);
   const id = eventIdOf({ namespaceId, principal: addressKey(principal), verb, commandId: named, index: 0 });
   return authorizationChecked(
-    { id, at, context: contextOf(delivery, principal, root, at, question), place: { revision } },
+    { id, at, context: contextOf(delivery, principal, root, at, question), place: { revision, admittedAt: timestampOf(at) } },
     { request: requestOf(question, root), decided, consume: true, operationId: commandId },
   );
 };

@@ -8,6 +8,8 @@ import {
   AuthorityDecideReply,
   AuthorityExplain,
   AuthorityExplainReply,
+  AuthorityLineage,
+  AuthorityLineageReply,
   AuthorityNamespace,
   AuthorityNamespaceReply,
   AuthorityTools,
@@ -16,6 +18,10 @@ import {
   AuthorityOpenReply,
   AuthorityReach,
   AuthorityReachReply,
+  AuthorityRecompute,
+  AuthorityRecomputeReply,
+  AuthorityRetrace,
+  AuthorityRetraceReply,
   AuthorityWho,
   AuthorityWhoReply,
   GrantDerive,
@@ -55,16 +61,20 @@ import { decideAuthority } from './decide-authority.ts';
 import { deriveGrant } from './derive-grant.ts';
 import { distrustUsage } from './distrust-usage.ts';
 import { explainForPrincipal, explainForService } from './explain-authority.ts';
+import { grantLineage } from './grant-lineage.ts';
 import { grantTree } from './grant-tree.ts';
 import { HostPolicies } from './host-policies.ts';
 import { issueGrant } from './issue-grant.ts';
+import { LogHistory } from './log-history.ts';
 import { openAuthority } from './open-authority.ts';
 import type { CommandPorts, Ports } from './ports.ts';
 import { reachAuthority } from './reach-authority.ts';
+import { recomputeDecisions } from './recompute-decisions.ts';
 import { readNamespace } from './read-namespace.ts';
 import { getAgent, registerAgent, withdrawAgent } from './register-agent.ts';
 import { heldUses, releaseUses } from './release-uses.ts';
 import { getGrant, listGrants } from './read-grants.ts';
+import { retraceDecision } from './retrace-decision.ts';
 import { revokeGrant } from './revoke-grant.ts';
 import { getPolicy, resumeStopped, setPolicy } from './set-policy.ts';
 import { getSettings, setSettings } from './set-settings.ts';
@@ -78,8 +88,13 @@ import { whoForPrincipal, whoForService } from './who-holds.ts';
  * turns.
  *
  * @param records Of acts; the caller keeps them when it has to know that they were written.
+ * @param history Of the log; the caller keeps it to end it with the service.
  */
-export const composeAuthorizer = (given: Ports, records: ActRecords = new ActRecords(given.audit)): readonly Route[] => {
+export const composeAuthorizer = (
+  given: Ports,
+  records: ActRecords = new ActRecords(given.audit),
+  history: LogHistory = new LogHistory(given.store),
+): readonly Route[] => {
   const ports: CommandPorts = { ...given, records };
   const turns = new TurnAuthorities(ports.fold, undefined, new HostPolicies(ports.fold, ports.policyLanguages));
   return [
@@ -107,6 +122,13 @@ export const composeAuthorizer = (given: Ports, records: ActRecords = new ActRec
     route('authority.namespace', { request: AuthorityNamespace, reply: AuthorityNamespaceReply, handle: readNamespace(ports) }),
     route('authority.explain', { request: AuthorityExplain, reply: AuthorityExplainReply, handle: explainForService(ports, turns) }),
     route('authority.who', { request: AuthorityWho, reply: AuthorityWhoReply, handle: whoForService(ports, turns) }),
+    route('authority.recompute', {
+      request: AuthorityRecompute,
+      reply: AuthorityRecomputeReply,
+      handle: recomputeDecisions(ports, history),
+    }),
+    route('authority.retrace', { request: AuthorityRetrace, reply: AuthorityRetraceReply, handle: retraceDecision(ports, history) }),
+    route('authority.lineage', { request: AuthorityLineage, reply: AuthorityLineageReply, handle: grantLineage(ports) }),
     route('authority.reach', { request: AuthorityReach, reply: AuthorityReachReply, handle: reachAuthority(ports, turns) }),
     route('usage.distrust', { request: UsageDistrust, reply: UsageDistrustReply, handle: distrustUsage(ports) }),
     route('usage.held', { request: UsageHeld, reply: UsageHeldReply, handle: heldUses(ports) }),

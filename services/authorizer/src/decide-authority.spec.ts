@@ -83,7 +83,7 @@ describe('a question of a turn', () => {
         action: 'read',
         authorityHash: opened.status === 'resolved' ? opened.snapshot.hash : '',
         grantId: 'g',
-        metadata: { consumed: true, revision: 'log@1', turnId: 'turn-7' },
+        metadata: { consumed: true, revision: 'log@1', admittedAt: NOON, turnId: 'turn-7' },
       },
     ]);
     expect(world.records).toHaveLength(written);

@@ -1,4 +1,4 @@
-import type { AuthorityDecide, AuthorityQuestion, Instant, Reply, Verdict } from '@sharedos/contracts';
+import { type AuthorityDecide, type AuthorityQuestion, type Instant, type Reply, type Verdict, timestampOf } from '@sharedos/contracts';
 import {
   type Asking,
   type AsyncWorld,
@@ -43,8 +43,13 @@ export const decideAuthority =
       return outcome;
     });
 
-    const { revision, authority } = turn;
-    const place = { revision, turnId, ...(Object.keys(uses.seen).length === 0 ? {} : { usage: uses.seen }) };
+    const { revision, admittedAt, authority } = turn;
+    const place = {
+      revision,
+      admittedAt: timestampOf(admittedAt),
+      turnId,
+      ...(Object.keys(uses.seen).length === 0 ? {} : { usage: uses.seen }),
+    };
     const authorityHash = authority.ok ? authority.value.held.snapshot.hash : undefined;
     const audit = decided.recorded.map((recorded, index) => {
       const mark: AuditMark = { id: auditIds[index === 0 ? 0 : 1], at: now, context, place };

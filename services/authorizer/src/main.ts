@@ -9,6 +9,7 @@ import { composeAuthorizer } from './compose.ts';
 import { CLOCKS_APART_MS, LONGEST_TURN_MS, authorizerSettings } from './config.ts';
 import { loadFold } from './fold-snapshot.ts';
 import { keepFold } from './keep-fold.ts';
+import { LogHistory } from './log-history.ts';
 import { openLog } from './open-log.ts';
 import { recordRecentActs } from './record-recent-acts.ts';
 import type { SnapshotPlace } from './snapshot-file.ts';
@@ -66,7 +67,8 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     roots: settings.SHAREDOS_ROOTS,
     limits: { deadlineMs, turnGraceMs: settings.SHAREDOS_GRACE_FOR_TURNS_MS },
   };
-  const routes = composeAuthorizer(ports, records);
+  const history = new LogHistory(store.value);
+  const routes = composeAuthorizer(ports, records, history);
   const since = clock() - settings.SHAREDOS_RECORD_AGAIN_MS;
   const recent = { since, from: fold.index.positionAt(since), upTo: start.value };
   const again = recordRecentActs({ store: store.value, records }, recent);
@@ -84,6 +86,7 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
       await served.stop({ graceMs });
       await again.close();
       await records.close();
+      await history.close();
       await fold.close();
       await kept.stop();
       await usage.close();

@@ -20,8 +20,8 @@ import {
   holdAuthority,
   policyCeiling,
 } from '@sharedos/kernel';
-import type { AuthorityFold } from './authority-fold.ts';
 import { HostPolicies } from './host-policies.ts';
+import type { FoldView } from './supposed-log.ts';
 import type { TurnClaims } from './turn-token.ts';
 
 /** Authority as an open turn sees it: frozen at its revision and admission, or held as unavailable for its whole length. */
@@ -60,12 +60,12 @@ const HELD_LIMITS: HeldLimits = { turnsMax: 10_000, capabilitiesMax: 500_000 };
  */
 export class TurnAuthorities {
   readonly policies: HostPolicies;
-  readonly #fold: AuthorityFold;
+  readonly #fold: FoldView;
   readonly #limits: HeldLimits;
   readonly #held = new Map<string, TurnAuthority>();
   #capabilities = 0;
 
-  constructor(fold: AuthorityFold, limits: HeldLimits = HELD_LIMITS, policies: HostPolicies = new HostPolicies(fold)) {
+  constructor(fold: FoldView, limits: HeldLimits = HELD_LIMITS, policies: HostPolicies = new HostPolicies(fold)) {
     this.policies = policies;
     this.#fold = fold;
     this.#limits = limits;

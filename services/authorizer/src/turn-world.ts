@@ -46,16 +46,22 @@ export const worldOf = (
     return found === undefined ? 'not_found' : { found };
   };
 
+  /** A count that was seen before says nothing of an answer that was not had. */
+  const unavailable = (budgets: Budgets): UseAnswer => {
+    for (const { grantId } of budgets) delete uses.seen[grantId];
+    return 'unavailable';
+  };
+
   const count = async (budgets: Budgets): Promise<UseAnswer> => {
     const counts = await usage.count(budgets);
-    if (!counts.ok) return 'unavailable';
+    if (!counts.ok) return unavailable(budgets);
     for (const [at, { grantId }] of budgets.entries()) uses.seen[grantId] = counts.value[at] ?? 0;
     return budgets.every(({ max }, at) => (counts.value[at] ?? max) < max) ? 'granted' : 'exhausted';
   };
 
   const take = async (budgets: Budgets, by: Reservation): Promise<UseAnswer> => {
     const taken = await usage.take(budgets, by);
-    if (!taken.ok) return 'unavailable';
+    if (!taken.ok) return unavailable(budgets);
     if (taken.value.kind === 'exhausted') {
       const { grantId } = taken.value;
       for (const budget of budgets) if (budget.grantId === grantId) uses.seen[grantId] = budget.max;

@@ -13,7 +13,7 @@ export const RECORDS_PAGE_MAX = 500;
 export const REPLAY_WAIT_MS_MAX = 20_000;
 
 /** In whose name the records are read: a root principal of the namespace that granted it, or the first one configured. */
-const inNameOf = { authority: Address.optional() };
+export const inNameOf = { authority: Address.optional() };
 const Page = { limit: z.int().min(1).max(RECORDS_PAGE_MAX).optional(), after: z.int().min(0).optional() };
 
 /**
