@@ -8,13 +8,17 @@ const DEPTH_MAX = JSON_DEPTH_MAX + 8;
 
 class NotPlain extends Error {}
 
+/** What was made here, and of which schema: frozen through, it can have become nothing else since. */
+const made = new WeakMap<object, z.ZodType>();
+
 /**
  * Parses a value that a plugin or a caller still holds, into a copy that nobody else holds and nobody can change.
  *
  * The copy is taken before the check and each member is read once, so what was checked is what is used: a getter or a proxy
- * cannot answer the schema with one thing and the kernel with another.
+ * cannot answer the schema with one thing and the kernel with another. What this made before of the same schema is given back as it is.
  */
 export const contractValue = <T>(schema: z.ZodType<T>, value: unknown): Result<T, string> => {
+  if (typeof value === 'object' && value !== null && made.get(value) === schema) return ok(value as T);
   let copy: unknown;
   try {
     copy = copyOf(value);
@@ -22,7 +26,10 @@ export const contractValue = <T>(schema: z.ZodType<T>, value: unknown): Result<T
     return err(error instanceof NotPlain ? error.message : 'it could not be read');
   }
   const parsed = schema.safeParse(copy);
-  return parsed.success ? ok(sealed(parsed.data)) : err(describeIssues(parsed.error));
+  if (!parsed.success) return err(describeIssues(parsed.error));
+  const own = sealed(parsed.data);
+  if (typeof own === 'object' && own !== null) made.set(own, schema);
+  return ok(own);
 };
 
 /** A deep copy without the members that are `undefined`, frozen through. @throws on what is not plain data. */

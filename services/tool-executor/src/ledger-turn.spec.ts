@@ -194,6 +194,17 @@ describe('the answer of a call', () => {
     expect((await world.records()).map(({ type }) => type)).toEqual(['claimed', 'opened', 'admitted', 'noted']);
   });
 
+  it('is the one that was heard, whatever its tool makes of it afterwards', async () => {
+    const output: Record<string, string> = { said: 'one thing' };
+    const { world, reached, goOn } = await atTheAnswer(async (_, asked) => ({ ...succeeded(asked), output }));
+    const heard = await world.invoke(call('c'));
+    output['said'] = 'another';
+    await reached;
+    goOn();
+    expect(heard).toMatchObject({ output: { said: 'one thing' } });
+    expect((await world.records()).at(-1)).toMatchObject({ type: 'settled', result: heard });
+  });
+
   it('is waited for where it is too large to be sure of its record', async () => {
     const { world, reached, goOn } = await atTheAnswer(async (_, asked) => succeeded(asked, 'x'.repeat(1024 * 1024)));
     let answered = false;

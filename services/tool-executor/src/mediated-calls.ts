@@ -8,7 +8,7 @@ import {
   type Verdict,
   hashOf,
 } from '@sharedos/contracts';
-import { authorizationChecked, readCall, toolInvoked, usageReleased } from '@sharedos/kernel';
+import { authorizationChecked, contractValue, jsonBytes, readCall, toolInvoked, usageReleased } from '@sharedos/kernel';
 import { TurnLost } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import type { ToolHandler, ToolRegistry } from '@sharedos/tools';
@@ -212,14 +212,14 @@ export class MediatedCalls {
       this.#ports.onProviderError(error, { tool: call.tool, code: 'tool_execution_failed', traceId: context.traceId });
       return this.#unhandled(call, 'tool_execution_failed');
     }
-    const parsed = ToolResult.safeParse(answered);
-    const fits = parsed.success && parsed.data.callId === call.id && parsed.data.tool === call.tool;
-    const bytes = fits ? Buffer.byteLength(JSON.stringify(parsed.data)) : Infinity;
+    const parsed = contractValue(ToolResult, answered);
+    const fits = parsed.ok && parsed.value.callId === call.id && parsed.value.tool === call.tool;
+    const bytes = fits ? jsonBytes(parsed.value) : Infinity;
     if (!fits || bytes > RESULT_BYTES_MAX || this.#resultBytes + bytes > TURN_RESULTS_BYTES_MAX) {
       return this.#unhandled(call, 'invalid_tool_result');
     }
     this.#resultBytes += bytes;
-    return { result: parsed.data, isSmall: bytes <= SMALL_RESULT_BYTES };
+    return { result: parsed.value, isSmall: bytes <= SMALL_RESULT_BYTES };
   }
 
   #unhandled(call: ToolCall, code: string): Handled {
