@@ -2,6 +2,11 @@ import { type Route, route } from '@sharedos/bus';
 import {
   ExecutionControl,
   ExecutionControlReply,
+  ToolNamespacesReply,
+  ToolsList,
+  ToolsNamespaces,
+  ToolsPageReply,
+  ToolsUpdate,
   TurnCancel,
   TurnCancelReply,
   TurnGet,
@@ -11,10 +16,12 @@ import {
 } from '@sharedos/contracts';
 import { cancelTurn } from './cancel-turn.ts';
 import { controlExecution } from './control-execution.ts';
+import { listTools } from './list-tools.ts';
 import { listTurns } from './list-turns.ts';
 import type { Ports } from './ports.ts';
 import { getTurn } from './read-turns.ts';
 import { takeTurn } from './take-turn.ts';
+import { readToolNamespaces, updateToolNamespaces } from './tool-namespaces.ts';
 
 /** All that the tool-executor does, on one screen: it takes turns from the queue, and answers for them. */
 export const composeToolExecutor = (ports: Ports): { readonly take: ReturnType<typeof takeTurn>; readonly routes: readonly Route[] } => ({
@@ -23,6 +30,9 @@ export const composeToolExecutor = (ports: Ports): { readonly take: ReturnType<t
     route('turn.cancel', { request: TurnCancel, reply: TurnCancelReply, handle: cancelTurn(ports) }),
     route('turn.get', { request: TurnGet, reply: TurnGetReply, handle: getTurn(ports) }),
     route('turn.list', { request: TurnList, reply: TurnListReply, handle: listTurns(ports) }),
+    route('tools.list', { request: ToolsList, reply: ToolsPageReply, handle: listTools(ports) }),
+    route('tools.namespaces', { request: ToolsNamespaces, reply: ToolNamespacesReply, handle: readToolNamespaces(ports) }),
+    route('tools.update', { request: ToolsUpdate, reply: ToolNamespacesReply, handle: updateToolNamespaces(ports) }),
     route('execution.control', { request: ExecutionControl, reply: ExecutionControlReply, handle: controlExecution(ports) }),
   ],
 });

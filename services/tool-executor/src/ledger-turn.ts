@@ -155,7 +155,7 @@ export class LedgerTurn implements TurnKernel {
   }
 
   async #discover(context: AccessContext) {
-    const { enabledToolNamespaces } = context;
+    const enabledToolNamespaces = this.#lease.toolNamespaces(context);
     const registered = this.#ports.registry.definitions();
     const enabled = registered.filter(({ namespace }) => enabledToolNamespaces.includes(namespace));
     const mark = this.#records.mark(context);
@@ -176,6 +176,7 @@ export class LedgerTurn implements TurnKernel {
       catalogHash: toolCatalogHash(tools.map(publishToolDefinition)),
       withheldCount: registered.length - tools.length,
       withheldByOutage: discovered.some(({ reasonCode }) => INFRASTRUCTURE_CODES.has(reasonCode)),
+      hostPolicyVersion: this.#lease.hostPolicyVersion,
     });
     return { tools, reach, record };
   }

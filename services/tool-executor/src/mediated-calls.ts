@@ -87,7 +87,7 @@ export class MediatedCalls {
     if (!this.#lease.isHeld) return this.#refuse(context, given, { status: 'denied', code: 'authority_unavailable' });
     const handler = this.#ports.registry.get(given.tool);
     if (handler === undefined) return this.#refuse(context, given, { status: 'denied', code: 'tool_unavailable', cause: 'not_registered' });
-    if (!context.enabledToolNamespaces.includes(handler.definition.namespace)) {
+    if (!this.#lease.toolNamespaces(context).includes(handler.definition.namespace)) {
       return this.#refuse(context, given, { status: 'denied', code: 'tool_unavailable', cause: 'namespace_disabled' });
     }
     return this.#decided(context, handler, given, signal);

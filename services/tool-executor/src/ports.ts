@@ -4,6 +4,7 @@ import type { Ledger } from '@sharedos/ledger';
 import type { Envelope, Runtime } from '@sharedos/runtime';
 import type { ToolRegistry } from '@sharedos/tools';
 import type { AcceptanceRules } from './accept-request.ts';
+import type { ContextToolsPorts } from './context-tools.ts';
 import type { LedgerRoom } from './ledger-room.ts';
 import type { Counters } from './reserved-uses.ts';
 import type { RunningTurns } from './running-turns.ts';
@@ -18,6 +19,8 @@ export interface Ports {
   /** Who handed out the uses of bounded grants, for giving back what a turn never used. */
   readonly counters: Counters;
   readonly registry: ToolRegistry;
+  /** The tools of one owner alone; none when absent. */
+  readonly contextTools?: NonNullable<ContextToolsPorts['contextTools']>;
   readonly envelope: Envelope;
   /** The runtime of an agent, by what its registration chose; the envelope's for all when absent. Throws for a name that is not there. */
   readonly runtimeOf?: (choice: RuntimeChoice | undefined) => Runtime;

@@ -13,6 +13,7 @@ import type { ClaimRefusal, LedgerClaim, OperationHistory, OperationKey } from '
 import { TurnLost, limitsInForce } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import { type AcceptedRequest, type RefusedRequest, acceptRequest } from './accept-request.ts';
+import { registryFor } from './context-tools.ts';
 import { interruptTurn } from './interrupt-turn.ts';
 import { LedgerTurn } from './ledger-turn.ts';
 import type { Ports } from './ports.ts';
@@ -138,12 +139,13 @@ const runClaimed = async (
   turnId: string,
 ): Promise<void> => {
   const { executionId, agent, message, state, options, metadata } = request;
+  const registry = registryFor(ports, context);
   const cancel = new AbortController();
   const { runtimeOf } = ports;
   const limits = limitsInForce(options, { ...ports.defaults });
   const writes = new TurnWrites(ports.ledger, claim, () => cancel.abort());
   const kernel = new LedgerTurn(
-    { ...ports, distrust: (namespaceId, epoch) => reportDistrust(ports.bus, namespaceId, epoch) },
+    { ...ports, registry, distrust: (namespaceId, epoch) => reportDistrust(ports.bus, namespaceId, epoch) },
     writes,
     {
       turnId,
@@ -153,7 +155,7 @@ const runClaimed = async (
     },
   );
   const wanted = request.tools;
-  const tools = [...ports.registry.definitions()];
+  const tools = [...registry.definitions()];
   ports.running.begin({ turnId, cancel: () => cancel.abort() });
   try {
     const result = await ports.envelope.run(

@@ -16,6 +16,7 @@ import {
 import type { AuthorityFailure } from '@sharedos/kernel';
 import type { Ledger } from '@sharedos/ledger';
 import { AuditOutage } from '@sharedos/runtime';
+import { familiesOn } from './context-tools.ts';
 import { type Counters, giveBack } from './reserved-uses.ts';
 
 /** Whoever answers for authority. No answer is a failure, never an allow. */
@@ -74,6 +75,16 @@ export class TurnLease {
   /** The revision that the turn sees, once it is open. */
   get revision(): Revision | undefined {
     return this.#opened?.revision;
+  }
+
+  /** Families of tools that are on in the turn: those of its context that were chosen at that revision, all where nobody chose. */
+  toolNamespaces({ enabledToolNamespaces }: AccessContext): readonly string[] {
+    return familiesOn(enabledToolNamespaces, this.#opened?.toolNamespaces);
+  }
+
+  /** The version of the namespace's policy at that revision, where it has one. */
+  get hostPolicyVersion(): string | undefined {
+    return this.#opened?.hostPolicyVersion;
   }
 
   /** What the registration of the agent says of its runtime at that revision. */
