@@ -1,25 +1,50 @@
 import { createWriteStream } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { STORM_KINDS, type StormKind } from './turns/schedule.ts';
+import { GRANTS_USAGE, grantsCommand, isGrantsScene } from './grants/command.ts';
 import { GUARDS, type Guard } from './turns/steps.ts';
-import { runStorm } from './turns/storm.ts';
+import { type StormReport, runStorm } from './turns/storm.ts';
 
-const USAGE = `usage: npm run faults -- turns|killed-after-effect [--seed N] [--turns N] [--without GUARD] [--log FILE] [--json]
+const USAGE = `usage: npm run faults -- KIND [--seed N] [--turns N] [--without GUARD] [--log FILE] [--json]
 
-Runs turns over real processes and servers while these are killed, frozen, wiped and rolled back at steps that follow from the
-seed, and messages are dropped, delayed and sent twice; then judges by the logs alone. With killed-after-effect, one executor dies
-for each turn, right after its effect and before that is on record.
+Runs turns over real processes and servers while these are killed, frozen, wiped and rolled back, and messages are dropped, delayed
+and sent twice; then judges by the logs alone. Exit code 0 when every rule holds, 1 when one is broken, 2 for wrong usage.
+
+  turns                  anything, at steps that follow from the seed
+  killed-after-effect    one executor dies for each turn, right after its effect and before that is on record
+  taken-for-dead         an executor stands still before it admits a call, until its turn was ended and answered (guard: fence)
+  counters-rolled-back   Redis goes back to two uses ago, with its epoch (guard: claim)
+  counters-forgotten     Redis forgets a claimed use, whose owner dies before it admits anything on it (guard: epoch)
 
   --seed N          the same seed makes the same schedule (default 1)
-  --turns N         how many turns (default 2000; 209 for killed-after-effect)
+  --turns N         how many turns (default 2000 for turns, 209 for killed-after-effect)
   --without GUARD   take out fence, claim or epoch, and see the run fail
   --log FILE        keep what the services print
   --json            one JSON document on standard output, progress on standard error
 `;
 
-const DEFAULT_TURNS = { turns: 2_000, 'killed-after-effect': 209 } as const;
-const isKind = (name: string): name is keyof typeof DEFAULT_TURNS => name in DEFAULT_TURNS;
+const DEFAULT_TURNS: Readonly<Partial<Record<StormKind, number>>> = { turns: 2_000, 'killed-after-effect': 209 };
+const SHOWN = 10;
+
+const table = ({ findings, outcomes, ...report }: StormReport): string => {
+  const rows = findings.flatMap(({ rule, contradictions }) => [
+    `${contradictions.length === 0 ? 'ok  ' : 'FAIL'} ${rule}${contradictions.length === 0 ? '' : `: ${contradictions.length} times not`}`,
+    ...contradictions.slice(0, SHOWN).map((contradiction) => `       ${contradiction}`),
+  ]);
+  const ends = Object.entries(outcomes).map(([outcome, times]) => `${String(times).padStart(9)} × ${outcome}`);
+  const { kind, seed, without, schedule, accepted, turns, effects, uses, blows, seconds } = report;
+  return [
+    ...ends,
+    ...rows,
+    `${kind}, seed ${seed}, schedule ${schedule.slice(0, 12)}${without === undefined ? '' : `, without ${without}`}: ` +
+      `${accepted} of ${turns} turns, ${effects} effects, ${uses} uses, ${blows.length} blows, ${seconds} s`,
+    '',
+  ].join('\n');
+};
 
 const main = async (): Promise<number> => {
+  const args = process.argv.slice(2);
+  if (args.some(isGrantsScene)) return grantsCommand(args);
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -31,13 +56,13 @@ const main = async (): Promise<number> => {
       help: { type: 'boolean', default: false },
     },
   });
-  const [kind = ''] = positionals;
-  const turns = Number(values.turns ?? DEFAULT_TURNS[kind as keyof typeof DEFAULT_TURNS]);
+  const kind = STORM_KINDS.find((name) => name === positionals[0]);
+  const turns = Number(values.turns ?? (kind === undefined ? 1 : (DEFAULT_TURNS[kind] ?? 1)));
   const seed = Number(values.seed);
   const without = GUARDS.find((guard): guard is Guard => guard === values.without);
-  const isWrong = positionals.length !== 1 || !isKind(kind) || !Number.isSafeInteger(seed) || !Number.isSafeInteger(turns) || turns < 1;
-  if (values.help || isWrong || !isKind(kind) || (values.without !== undefined && without === undefined)) {
-    process.stderr.write(USAGE);
+  const isWrong = positionals.length !== 1 || !Number.isSafeInteger(seed) || !Number.isSafeInteger(turns) || turns < 1;
+  if (values.help || isWrong || kind === undefined || (values.without !== undefined && without === undefined)) {
+    process.stderr.write(`${USAGE}\n${GRANTS_USAGE}`);
     return values.help ? 0 : 2;
   }
   const log = values.log === undefined ? undefined : createWriteStream(values.log);
@@ -46,18 +71,7 @@ const main = async (): Promise<number> => {
     { onProgress: (line) => process.stderr.write(`${line}\n`), onLine: (line) => void log?.write(`${line}\n`) },
   );
   log?.end();
-  if (values.json) {
-    process.stdout.write(`${JSON.stringify(report)}\n`);
-  } else {
-    for (const { rule, contradictions } of report.findings) {
-      process.stdout.write(`${contradictions.length === 0 ? 'ok  ' : 'FAIL'} ${rule}\n`);
-      for (const contradiction of contradictions.slice(0, 10)) process.stdout.write(`       ${contradiction}\n`);
-    }
-    for (const [outcome, times] of Object.entries(report.outcomes)) process.stdout.write(`     ${times} × ${outcome}\n`);
-    process.stdout.write(
-      `${report.accepted} turns, ${report.effects} effects, ${report.uses} uses, ${report.blows.length} blows, ${report.seconds} s\n`,
-    );
-  }
+  process.stdout.write(values.json ? `${JSON.stringify(report)}\n` : table(report));
   return report.ok ? 0 : 1;
 };
 

@@ -10,23 +10,24 @@ export interface Finding {
   readonly contradictions: readonly string[];
 }
 
-interface Sent {
+interface Judged {
   readonly turns: readonly PlannedTurn[];
   readonly messages: readonly string[];
   readonly bounds: ReadonlyMap<string, number>;
 }
 
 /** Judges a run by what stands in the logs, and by nothing that any process said of itself. */
-export const findingsOf = (evidence: Evidence, sent: Sent): readonly Finding[] => [
-  { rule: 'every accepted turn has exactly one terminal record', contradictions: oneEnd(evidence, sent) },
-  { rule: 'every accepted turn has one answer, however often it was told', contradictions: oneAnswer(evidence, sent) },
+export const findingsOf = (evidence: Evidence, judged: Judged): readonly Finding[] => [
+  { rule: 'every accepted turn and message has exactly one terminal record', contradictions: oneEnd(evidence, judged) },
+  { rule: 'nothing is on record of a turn after its end', contradictions: afterEnd(evidence) },
+  { rule: 'every accepted turn has one answer, however often it was told', contradictions: oneAnswer(evidence, judged) },
   { rule: 'no effect happened twice', contradictions: repeated(evidence.effects) },
   { rule: 'every effect was admitted before', contradictions: unadmitted(evidence) },
   { rule: 'what an answer says succeeded did happen', contradictions: missing(evidence) },
-  { rule: 'no bounded grant is over its limit', contradictions: overspent(evidence, sent) },
+  { rule: 'no bounded grant and no shared budget is over its limit', contradictions: overspent(evidence, judged) },
   { rule: 'no use is spent that nothing was admitted on', contradictions: lost(evidence) },
   { rule: 'everything admitted on a use has spent it', contradictions: unspent(evidence) },
-  { rule: 'the counters agree with the ledger', contradictions: disagreeing(evidence, sent) },
+  { rule: 'the counters agree with the ledger', contradictions: disagreeing(evidence, judged) },
   { rule: 'every refusal is on record', contradictions: unrecorded(evidence) },
   { rule: 'no audit id names two facts', contradictions: ambiguous(evidence.audit) },
   { rule: 'no message was delivered twice', contradictions: repeated(evidence.inbox) },
@@ -41,13 +42,19 @@ const count = (items: readonly string[]): ReadonlyMap<string, number> => {
 const repeated = (items: readonly string[]): string[] =>
   [...count(items)].filter(([, times]) => times > 1).map(([item, times]) => `${item}: ${times} times`);
 
-const oneEnd = ({ operations }: Evidence, { turns, messages }: Sent): string[] =>
+const oneEnd = ({ operations }: Evidence, { turns, messages }: Judged): string[] =>
   [...turns.map(({ executionId }) => executionId), ...messages].flatMap((id) => {
     const ends = (operations.get(id) ?? []).filter(({ type }) => type === 'ended').length;
     return ends === 1 ? [] : [`${id}: ${ends} ends`];
   });
 
-const oneAnswer = ({ answers }: Evidence, { turns }: Sent): string[] =>
+const afterEnd = ({ operations }: Evidence): string[] =>
+  [...operations].flatMap(([id, records]) => {
+    const end = records.findIndex(({ type }) => type === 'ended');
+    return end === -1 ? [] : records.slice(end + 1).map(({ type }) => `${id}: ${type}`);
+  });
+
+const oneAnswer = ({ answers }: Evidence, { turns }: Judged): string[] =>
   turns.flatMap(({ executionId }) => {
     const told = new Set((answers.get(executionId) ?? []).map((answer) => canonicalJson(answer)));
     return told.size === 1 ? [] : [`${executionId}: ${told.size} answers`];
@@ -88,7 +95,7 @@ const admittedUses = ({ operations }: Evidence): readonly string[] =>
   [...operations].flatMap(([id, records]) => usesAdmitted(records).map(({ grantId, ordinal }) => `${grantId} ${ordinal} by ${id}`));
 
 /** Both what was admitted and what is claimed: neither may say more than the grant does. */
-const overspent = (evidence: Evidence, { bounds }: Sent): string[] => {
+const overspent = (evidence: Evidence, { bounds }: Judged): string[] => {
   const admitted = count(admittedUses(evidence).map((use) => use.slice(0, use.indexOf(' '))));
   const claimed = count(evidence.uses.map(({ grantId }) => grantId));
   const perOrdinal = count(admittedUses(evidence).map((use) => use.slice(0, use.indexOf(' by '))));
@@ -113,7 +120,8 @@ const unspent = (evidence: Evidence): string[] => {
   return [...admittedNames(evidence)].filter((use) => !claimed.has(use));
 };
 
-const disagreeing = ({ counted, uses }: Evidence, { bounds }: Sent): string[] => {
+const disagreeing = ({ counted, uses }: Evidence, { bounds }: Judged): string[] => {
+  if (counted === undefined) return ['they do not answer'];
   const claimed = count(uses.map(({ grantId }) => grantId));
   return [...bounds.keys()]
     .filter((grantId) => (counted.get(grantId) ?? 0) !== (claimed.get(grantId) ?? 0))

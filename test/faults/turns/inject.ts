@@ -7,7 +7,7 @@ import { ToolRegistry } from '@sharedos/kernel';
 import { Redis } from 'ioredis';
 import { Replies } from '../../../libs/bus/src/replies.ts';
 import { type Lots, lotsFrom } from './lots.ts';
-import { BLOW_EVENT, type Step, TROUBLES, WEATHER_VARIABLE, type Weather } from './steps.ts';
+import { BLOW_EVENT, type Step, TROUBLES, WEATHER_VARIABLE, type Weather, standsStill } from './steps.ts';
 import { takeOutEpoch, unguarded } from './take-out-guard.ts';
 
 const DELAY_MS = 300;
@@ -24,7 +24,7 @@ const at = (step: Step): void => {
   process.stdout.write(`${JSON.stringify({ event: BLOW_EVENT, ...fate, pid: process.pid })}\n`);
   // Nothing of this process runs after either signal: not even what is next on this line of control.
   if (fate.blow === 'kill') process.kill(process.pid, 'SIGKILL');
-  if (fate.blow === 'freeze' || fate.blow === 'wipe redis, then kill') process.kill(process.pid, 'SIGSTOP');
+  if (standsStill(fate.blow)) process.kill(process.pid, 'SIGSTOP');
 };
 
 const around = async <T>(arrow: string | undefined, go: () => Promise<T>): Promise<T> => {

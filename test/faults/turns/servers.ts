@@ -7,7 +7,9 @@ export interface Servers {
   /** It comes back empty. */
   killRedis(): Promise<void>;
   wipeRedis(): Promise<void>;
-  /** Puts back every key as it was some takes ago, the epoch among them. */
+  /** Remembers every key as it is now: what the next roll back goes to. */
+  keepRedis(): Promise<void>;
+  /** Puts back every key as it was kept, or else about a second ago, the epoch among them. */
   rollRedisBack(): Promise<void>;
   /** Waits until both serve. */
   up(): Promise<void>;
@@ -24,6 +26,7 @@ export const serversOf = (stack: LocalStack): Servers => {
   const redis = new Redis(stack.redisUrl, { maxRetriesPerRequest: 0, retryStrategy: (times) => Math.min(200, times * 20) });
   redis.on('error', () => undefined);
   const memories: Memory[] = [];
+  let kept: Memory | undefined;
   let last: Promise<void> = Promise.resolve();
   const inTurn = (work: () => Promise<void>): Promise<void> => {
     last = last.then(work, work);
@@ -61,9 +64,13 @@ export const serversOf = (stack: LocalStack): Servers => {
         memories.length = 0;
         await redis.flushall();
       }),
+    keepRedis: () =>
+      inTurn(async () => {
+        kept = await remember();
+      }),
     rollRedisBack: () =>
       inTurn(async () => {
-        const [memory] = memories;
+        const memory = kept ?? memories[0];
         if (memory === undefined) return;
         const now = await redis.keys('*');
         const back = redis.multi();

@@ -27,7 +27,19 @@ export const ARROWS = {
 export type Step = `${'before' | 'after'} ${string}`;
 
 /** What is done to the process that comes to a step, or to a server while it stands there. */
-export type Blow = 'kill' | 'freeze' | 'kill nats' | 'kill redis' | 'wipe redis' | 'roll redis back' | 'wipe redis, then kill';
+export type Blow =
+  | 'kill'
+  | 'freeze'
+  | 'freeze until answered'
+  | 'kill nats'
+  | 'kill redis'
+  | 'wipe redis'
+  | 'roll redis back'
+  | 'wipe redis, then kill';
+
+const STOPPING: ReadonlySet<Blow> = new Set(['freeze', 'freeze until answered', 'wipe redis, then kill']);
+/** Whether the process stands still from the blow on, until somebody lets it go on or ends it. */
+export const standsStill = (blow: Blow): boolean => STOPPING.has(blow);
 
 /** One process's fate: at the `nth` time that it comes to `step`, `blow` falls. */
 export interface Fate {

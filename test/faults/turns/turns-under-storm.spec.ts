@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scheduleOf } from './schedule.ts';
+import { scheduleOf } from './storm-schedule.ts';
 import { ARROWS } from './steps.ts';
 import { runStorm } from './storm.ts';
 
