@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { serveRoutes, storeAudit } from '@sharedos/bus';
 import { ok, unavailable } from '@sharedos/contracts';
-import { type EventStore, type LogListener, type Position, eventStoreDbEventStore, jetStreamEventStore } from '@sharedos/event-store';
+import { type EventStore, type LogListener, eventStoreDbEventStore, jetStreamEventStore } from '@sharedos/event-store';
 import { type LocalStack, waitFor } from '@sharedos/testing';
 import { counterMemory, memoryUsageStore } from '@sharedos/usage';
 import { AuthorityFold } from '../../services/authorizer/src/authority-fold.ts';
@@ -10,7 +10,7 @@ import { TurnTokens } from '../../services/authorizer/src/turn-token.ts';
 import { connectAs } from './evidence.ts';
 
 const DEADLINE_MS = 4_000;
-const LAG_RECORDS = 8;
+const LAG_EVENTS = 8;
 
 /**
  * A further replica of the authorizer, the same code over an event store that breaks its promise: it sees the log some records
@@ -71,16 +71,20 @@ const staleStore = (store: EventStore): EventStore => ({
   subscribe: (from, listener) => store.subscribe(from, lagging(listener)),
 });
 
-/** Holds back what was heard until {@link LAG_RECORDS} more records have come. */
+/** Holds back what was heard until {@link LAG_EVENTS} more events have come: positions say nothing of how many lie between them. */
 const lagging = (listener: LogListener): LogListener => {
-  const held: { readonly position: Position; readonly tell: () => void }[] = [];
+  const held: { readonly after: number; readonly tell: () => void }[] = [];
+  let events = 0;
   return {
     alive: (isAlive) => listener.alive(isAlive),
     parked: (parked) => listener.parked(parked),
-    event: (recorded) => void held.push({ position: recorded.position, tell: () => listener.event(recorded) }),
+    event: (recorded) => {
+      events += 1;
+      held.push({ after: events, tell: () => listener.event(recorded) });
+    },
     reached: (position) => {
-      held.push({ position, tell: () => listener.reached(position) });
-      while (held[0] !== undefined && held[0].position <= position - LAG_RECORDS) held.shift()?.tell();
+      held.push({ after: events, tell: () => listener.reached(position) });
+      while (held[0] !== undefined && held[0].after <= events - LAG_EVENTS) held.shift()?.tell();
     },
   };
 };

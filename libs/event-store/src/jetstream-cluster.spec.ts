@@ -33,11 +33,10 @@ describe('the log on a cluster of three', () => {
   };
 
   beforeAll(async () => {
-    cluster = await startNatsCluster(({ name, host, port, storeDir }) => ({
-      server_name: name,
-      listen: `${host}:${port}`,
-      jetstream: { store_dir: storeDir, max_memory_store: 1 << 26, max_file_store: 1 << 29 },
-    }));
+    cluster = await startNatsCluster(({ name, host, port, storeDir }) => {
+      const jetstream = { store_dir: storeDir, max_memory_store: 1 << 26, max_file_store: 1 << 29 };
+      return `server_name: ${name}\nlisten: "${host}:${port}"\njetstream: ${JSON.stringify(jetstream)}`;
+    });
     admin = await connect({ servers: cluster.nodes.map(({ url }) => url), maxReconnectAttempts: -1, ignoreClusterUpdates: true });
     await waitFor(
       'a cluster that takes a stream',

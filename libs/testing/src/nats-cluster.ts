@@ -25,10 +25,8 @@ export interface NatsCluster {
 
 const SIZE = 3;
 
-/** @param config What each node has beside its place in the cluster, as an object that is written as JSON. */
-export const startNatsCluster = async (
-  config: (listener: Parameters<NatsConfig>[0]) => Readonly<Record<string, unknown>>,
-): Promise<NatsCluster> => {
+/** @param config Writes what each node has beside its place in the cluster. */
+export const startNatsCluster = async (config: NatsConfig): Promise<NatsCluster> => {
   const programs = await findServers({ install: false });
   const folder = await privateFolder();
   const places = await Promise.all(
@@ -50,12 +48,13 @@ export const startNatsCluster = async (
         const path = join(folder.path, `n${index}`);
         await mkdir(path);
         const routes = ways.filter(({ from }) => from === index).map(({ front }) => `nats-route://127.0.0.1:${front.port}`);
-        const server = await startNats(programs.nats, path, port, (listener) =>
-          JSON.stringify({
-            ...config(listener),
-            // Nobody listens where it says it is: what a node learns about another must not lead around the interrupted ways.
-            cluster: { name: 'test', listen: `127.0.0.1:${routePort}`, routes, advertise: '127.0.0.1:1' },
-          }),
+        // Nobody listens where it says it is: what a node learns about another must not lead around the interrupted ways.
+        const cluster = { name: 'test', listen: `127.0.0.1:${routePort}`, routes, advertise: '127.0.0.1:1', no_advertise: true };
+        const server = await startNats(
+          programs.nats,
+          path,
+          port,
+          (listener) => `${config(listener)}\ncluster: ${JSON.stringify(cluster)}\n`,
         );
         return { name: `sharedos-${port}`, url: `nats://127.0.0.1:${port}`, server };
       }),

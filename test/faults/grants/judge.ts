@@ -5,7 +5,7 @@ import { type LogFacts, standsAt } from './log-facts.ts';
 import type { Change, Opened, Played } from './rounds.ts';
 
 /** Judges what was acknowledged and what was decided by the log alone: who answered, and what it believed, counts for nothing. */
-export const judge = (facts: LogFacts, storeId: string, { changes, opened }: Played): readonly Finding[] => {
+export const judge = (facts: LogFacts, storeId: string, { changes, opened }: Pick<Played, 'changes' | 'opened'>): readonly Finding[] => {
   const placeOf = (revision: Revision): Position => positionOf(revision, storeId) ?? Number.NaN;
   return [
     { rule: 'no turn uses a grant whose revocation was acknowledged before it was opened', contradictions: stale(opened) },

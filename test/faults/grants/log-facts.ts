@@ -1,6 +1,8 @@
+import { connectBus } from '@sharedos/bus';
 import { GrantEvent, addressKey } from '@sharedos/contracts';
-import type { EventStore, Position, Recorded } from '@sharedos/event-store';
-import { waitFor } from '@sharedos/testing';
+import { type EventStore, type Position, type Recorded, eventStoreDbEventStore, jetStreamEventStore } from '@sharedos/event-store';
+import { type LocalStack, waitFor } from '@sharedos/testing';
+import type { OpenedLog } from './scene.ts';
 
 /** What the log says of one grant. */
 export interface GrantFact {
@@ -62,4 +64,30 @@ export const standsAt = (facts: LogFacts, grantId: string, position: Position): 
     id = fact.parent;
   }
   return true;
+};
+
+/** @param natsUrl Where JetStream is, when it is not the broker of the stack. */
+export const openLogOf = async ({ credentials, eventStore, natsUrl: own }: LocalStack, natsUrl = own): Promise<OpenedLog> => {
+  const { user, password, inboxPrefix } = credentials.service('authorizer');
+  const bus = await connectBus({ servers: natsUrl, user, pass: password, name: 'judge', inboxPrefix });
+  const settings = eventStore?.settings;
+  const opened =
+    settings === undefined
+      ? await jetStreamEventStore({ bus })
+      : await eventStoreDbEventStore({
+          connectionString: settings['SHAREDOS_EVENTSTORE_URL'] ?? '',
+          prefix: settings['SHAREDOS_EVENTSTORE_PREFIX'] ?? '',
+        });
+  if (!opened.ok) {
+    await bus.close();
+    throw new Error(`the log cannot be read: ${opened.error.reason}`);
+  }
+  const store = opened.value;
+  return {
+    store,
+    close: async () => {
+      await store.close();
+      await bus.close();
+    },
+  };
 };

@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { AuthorityClient, type Bus } from '@sharedos/bus';
 import type { SharedOS } from '@sharedos/client';
-import { type AccessContext, type Address, type Revision, addressKey, timestampOf } from '@sharedos/contracts';
+import {
+  type AccessContext,
+  type Address,
+  AuthorityOpen,
+  AuthorityOpenReply,
+  type Revision,
+  addressKey,
+  namespaceSubject,
+  timestampOf,
+} from '@sharedos/contracts';
 import { waitFor } from '@sharedos/testing';
 import { ALICE, NAMESPACE } from '../../support/test-system.ts';
 import { lotsFrom } from '../turns/lots.ts';
@@ -51,14 +60,21 @@ export interface Play {
   readonly players: number;
   /** Players take turns in using these. */
   readonly ways: readonly Way[];
-  /** By when an open is answered, whatever happened. */
-  readonly openMs: number;
+  /** How long an answer is waited for: well past the deadline of the authorizers, so that their own word arrives. */
+  readonly answerMs: number;
+  /** Whether what the run is about has been there; more rounds are played until it has, within reason. */
+  readonly isEnough?: () => boolean;
   readonly onRound?: (played: number) => void;
 }
+
+/** What is counted when a turn was asked to be opened and nobody said anything. */
+export const OPEN_UNANSWERED = 'open: no answer';
 
 /** A round is given up, and the run with it, when the system has not come back by then. */
 const PATIENCE_MS = 120_000;
 const VALID_MS = 600_000;
+const ROUNDS_TIMES_MAX = 20;
+const OPEN = namespaceSubject('authority.open', NAMESPACE);
 const SKEW_MS = 250;
 const PURPOSE = 'weathering';
 const RESOURCE = { namespace: 'files', path: ['cell'] };
@@ -67,7 +83,7 @@ const RESOURCE = { namespace: 'files', path: ['cell'] };
  * Rounds of: issue, acknowledged; open a turn and ask; revoke, acknowledged; open a turn and ask. Whoever answers is for the broker
  * to say. A command that was not answered is sent again as the same command; a turn that was not opened is asked for again.
  */
-export const playRounds = async ({ seed, rounds, players, ways, openMs, onRound }: Play): Promise<Played> => {
+export const playRounds = async ({ seed, rounds, players, ways, answerMs, isEnough = () => true, onRound }: Play): Promise<Played> => {
   const lots = lotsFrom(seed);
   const changes: Change[] = [];
   const opened: Opened[] = [];
@@ -95,7 +111,7 @@ export const playRounds = async ({ seed, rounds, players, ways, openMs, onRound 
     changes.push({ kind, grantId, acknowledgedAt: performance.now(), revision });
   };
 
-  const ask = async (authority: AuthorityClient, grantId: string, holder: Address, after: Change['kind']): Promise<void> => {
+  const ask = async (executor: Bus, grantId: string, holder: Address, after: Change['kind']): Promise<void> => {
     const context: AccessContext = {
       namespaceId: NAMESPACE,
       actor: holder,
@@ -106,14 +122,18 @@ export const playRounds = async ({ seed, rounds, players, ways, openMs, onRound 
       enabledToolNamespaces: ['files'],
       now: timestampOf(Date.now() + lots.below(2 * SKEW_MS + 1) - SKEW_MS),
     };
+    const authority = new AuthorityClient(executor, answerMs);
     const answered = await waitFor(
       `an answer on ${grantId} after it was ${after}`,
       async () => {
         const askedAt = performance.now();
-        const turn = await authority.open({ turnId: randomUUID(), context, validForMs: VALID_MS, auditId: randomUUID() });
-        if (!turn.ok) return missed(`open: ${turn.error.code}`);
-        if (turn.value.status !== 'resolved') return missed(`opened without authority: ${turn.value.code}`);
-        const { token, revision } = turn.value;
+        const turn = { turnId: randomUUID(), context, validForMs: VALID_MS, auditId: randomUUID() };
+        // Asked once and of one replica: what is counted is what that one said.
+        const reply = await executor.request(OPEN, AuthorityOpen, turn, AuthorityOpenReply, { timeoutMs: answerMs });
+        if (!reply.ok) return missed(OPEN_UNANSWERED);
+        if (!reply.value.ok) return missed(`open: ${reply.value.error.code}`);
+        const { status: loaded, token, revision } = reply.value.value;
+        if (loaded !== 'resolved') throw new Error(`a turn of ${grantId} was opened without authority`);
         const question = { kind: 'authorize', request: { resource: RESOURCE, action: 'read' }, consume: false } as const;
         const verdict = await authority.decide(token, context, question, [randomUUID(), randomUUID()]);
         if (!verdict.ok) return missed(`decide: ${verdict.error.code}`);
@@ -127,16 +147,15 @@ export const playRounds = async ({ seed, rounds, players, ways, openMs, onRound 
 
   const player = async (number: number): Promise<void> => {
     const { alice, executor } = ways[number % ways.length] as Way;
-    const authority = new AuthorityClient(executor, openMs);
     const holder = { kind: 'agent', agentId: `player-${number}` } as const;
     const capability = { resource: RESOURCE, actions: ['read'], scope: 'descendants' } as const;
-    while (begun < rounds) {
+    while (begun < rounds || (!isEnough() && begun < ROUNDS_TIMES_MAX * rounds)) {
       const grantId = `round-${seed}-${begun++}`;
       const terms = { id: grantId, subject: holder, capabilities: [{ ...capability, actions: [...capability.actions] }] };
       await change('issued', grantId, () => alice.grants.issue(terms, `issue-${grantId}`));
-      await ask(authority, grantId, holder, 'issued');
+      await ask(executor, grantId, holder, 'issued');
       await change('revoked', grantId, () => alice.grants.revoke(grantId, undefined, `revoke-${grantId}`));
-      await ask(authority, grantId, holder, 'revoked');
+      await ask(executor, grantId, holder, 'revoked');
       onRound?.(++played);
     }
   };
