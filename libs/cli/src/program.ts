@@ -12,6 +12,7 @@ import { policyCommand } from './commands/policy.ts';
 import { recordsCommand } from './commands/records.ts';
 import { settingsCommand } from './commands/settings.ts';
 import { resumeCommand, stopCommand } from './commands/stop.ts';
+import { toolsCommand } from './commands/tools.ts';
 import { turnCommand } from './commands/turn.ts';
 import { upCommand } from './commands/up.ts';
 import { CommandFailure, EXIT, type ExitCode } from './exit-code.ts';
@@ -47,6 +48,7 @@ standard error, and in the document {"error":{"code","message"}} when there is n
     agentCommand,
     policyCommand,
     settingsCommand,
+    toolsCommand,
     stopCommand,
     resumeCommand,
     messageCommand,

@@ -16,6 +16,7 @@ import {
 import { type Inbox, inboxOf } from './messages.ts';
 import { type RecordQueries, recordQueries } from './records.ts';
 import type { Session } from './session.ts';
+import { type ToolCommands, toolCommands } from './tools.ts';
 import { type Turns, turnsOf } from './turns.ts';
 import type { RecordsPage, Result } from '@sharedos/contracts';
 
@@ -45,6 +46,7 @@ export interface SharedOS {
   readonly policy: PolicyCommands;
   readonly settings: SettingsCommands;
   readonly agents: AgentCommands;
+  readonly tools: ToolCommands;
   readonly messages: Inbox;
   readonly records: RecordQueries;
   readonly audit: {
@@ -92,6 +94,7 @@ export const connectSharedOS = async (options: ConnectOptions): Promise<SharedOS
     policy: policyCommands(session),
     settings: settingsCommands(session),
     agents: agentCommands(session),
+    tools: toolCommands(session),
     messages: inboxOf(session),
     records: recordQueries(session),
     audit: {

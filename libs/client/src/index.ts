@@ -9,4 +9,5 @@ export type { AgentCommands, ChangeOptions, PolicyCommands, SettingsCommands } f
 export type { Inbox, OutgoingMessage } from './messages.ts';
 export { type NewTurn, type ScriptedCall, newTurn } from './new-turn.ts';
 export type { RecordQueries } from './records.ts';
+export type { ToolCommands, ToolsAsked } from './tools.ts';
 export type { SubmitOptions, SubmittedTurn, TurnAnswer, Turns, TurnWatcher } from './turns.ts';

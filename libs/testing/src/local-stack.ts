@@ -230,7 +230,7 @@ const serviceSettings = (
         SHAREDOS_SEAL_KEYS: `${sealKey.keyId}:${sealKey.privateKey}`,
       };
     case 'tool-executor':
-      return { SHAREDOS_FILES_ROOT: filesRoot, SHAREDOS_TOOL_NAMESPACES: 'files', SHAREDOS_ROOTS: JSON.stringify(roots) };
+      return { SHAREDOS_FILES_ROOT: filesRoot, SHAREDOS_TOOL_NAMESPACES: 'files,repo', SHAREDOS_ROOTS: JSON.stringify(roots) };
     case 'messaging-router':
       return {};
   }
