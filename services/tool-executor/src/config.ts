@@ -20,7 +20,9 @@ export const executorSettings = {
         .map((name) => name.trim())
         .filter((name) => name !== ''),
     )
-    .meta({ description: 'Tool namespaces that may be on, separated by commas; all of them are until the namespace chooses; none when absent' }),
+    .meta({
+      description: 'Tool namespaces that may be on, separated by commas; all of them are until the namespace chooses; none when absent',
+    }),
   SHAREDOS_TOOLS_FROM: z
     .string()
     .default('')
