@@ -29,7 +29,8 @@ export interface ServicePlan {
   readonly onLine?: (line: string) => void;
 }
 
-const READY_DEADLINE_MS = 30_000;
+/** Generous: on a busy machine half a minute goes by before a program is even loaded. */
+const READY_DEADLINE_MS = 120_000;
 const STOP_GRACE_MS = 15_000;
 
 /** Starts a service and waits for its line `{"event":"ready",…}`. @throws Error with what it printed when that does not come. */

@@ -115,6 +115,15 @@ export const processesOf = (stack: LocalStack, servers: Servers, schedule: Sched
       .finally(makeRoom);
   };
 
+  /** For one that stands still since it told its number, which is therefore still its own; it may not even be ready yet. */
+  const signal = (pid: number, name: NodeJS.Signals): void => {
+    try {
+      process.kill(pid, name);
+    } catch {
+      // It was replaced meanwhile.
+    }
+  };
+
   /** It may come to its fate before it is known that it started. */
   const known = (pid: number): Promise<ServiceProcess> => waitFor(`process ${pid}`, () => processOf(pid), REPLACED_MS);
 
@@ -123,7 +132,7 @@ export const processesOf = (stack: LocalStack, servers: Servers, schedule: Sched
       case 'kill':
         return;
       case 'freeze':
-        setTimeout(() => processOf(pid)?.resume(), FROZEN_MS);
+        setTimeout(() => signal(pid, 'SIGCONT'), FROZEN_MS);
         return;
       case 'freeze until answered': {
         const process = await known(pid);
@@ -133,7 +142,7 @@ export const processesOf = (stack: LocalStack, servers: Servers, schedule: Sched
       }
       case 'wipe redis, then kill':
         await servers.wipeRedis();
-        await (await known(pid)).kill();
+        signal(pid, 'SIGKILL');
         return;
       case 'kill nats':
         return servers.killNats();
