@@ -15,6 +15,7 @@ import { resumeCommand, stopCommand } from './commands/stop.ts';
 import { toolsCommand } from './commands/tools.ts';
 import { turnCommand } from './commands/turn.ts';
 import { upCommand } from './commands/up.ts';
+import { whatifCommand } from './commands/whatif.ts';
 import { CommandFailure, EXIT, type ExitCode } from './exit-code.ts';
 import { positiveInteger } from './numbers.ts';
 
@@ -54,6 +55,7 @@ standard error, and in the document {"error":{"code","message"}} when there is n
     messageCommand,
     recordsCommand,
     auditCommand,
+    whatifCommand,
     envCommand,
     devCommand,
   ]) {

@@ -1,6 +1,7 @@
 import { BusConnectError, connectBus } from '@sharedos/bus';
 import { type Address, addressPath, encodeName, inboxPrefix } from '@sharedos/contracts';
 import { type AgentOptions, type Decide, type RunningAgent, runAgent } from './agent.ts';
+import { type RecomputeOptions, blameOperation, explainRecord, recomputePages } from './audit-recompute.ts';
 import { type AuditItem, type AuditOptions, type ReplayOptions, replayAudit, replayPages } from './audit-replay.ts';
 import { type AuditTail, type AuditTailOptions, tailAudit } from './audit-tail.ts';
 import type { ClientError } from './client-error.ts';
@@ -56,6 +57,12 @@ export interface SharedOS {
     records(options?: AuditOptions): AsyncGenerator<Result<AuditItem, ClientError>>;
     /** The same page by page, with the proof of each record and the signed heads. */
     pages(options?: ReplayOptions): AsyncGenerator<Result<RecordsPage, ClientError>>;
+    /** Recorded decisions computed again from the log, or under a supposition, page by page: how many, and which differ. */
+    recompute(options?: RecomputeOptions): AsyncGenerator<Result<RecomputedPage, ClientError>>;
+    /** Why one recorded decision came out as it did, from the log alone. */
+    explain(asked: RecordsExplain): Promise<Result<ExplainedRecord, ClientError>>;
+    /** The records of an operation, the grants it was decided by up to their roots, and who issued them. */
+    blame(asked: RecordsBlame): Promise<Result<BlamedOperation, ClientError>>;
   };
   /** Decides the steps of this agent's turns, where its registration says `remote`. For agents alone. */
   agent(decide: Decide, options?: AgentOptions): Promise<Result<RunningAgent, ClientError>>;
@@ -101,6 +108,9 @@ export const connectSharedOS = async (options: ConnectOptions): Promise<SharedOS
       tail: (tail) => tailAudit(session, tail),
       records: (replay = {}) => replayAudit(session, replay),
       pages: (replay = {}) => replayPages(session, replay),
+      recompute: (recompute = {}) => recomputePages(session, recompute),
+      explain: (asked) => explainRecord(session, asked),
+      blame: (asked) => blameOperation(session, asked),
     },
     agent: (decide, agentOptions) => runAgent(session, decide, agentOptions),
     connected: () => bus.connected,

@@ -1,5 +1,6 @@
 export type { AgentOptions, AgentStep, Decide, RunningAgent } from './agent.ts';
 export * from './audit-proof.ts';
+export type { RecomputeOptions } from './audit-recompute.ts';
 export type { AuditItem, AuditOptions, ReplayOptions } from './audit-replay.ts';
 export type { AuditTail, AuditTailOptions, Gap } from './audit-tail.ts';
 export * from './client-error.ts';

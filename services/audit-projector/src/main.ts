@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { AuthorityClient, forwardQueue, runService, serveRoutes, storeAudit, streamHead, streamInfo } from '@sharedos/bus';
+import { logQuestions } from './ask-log.ts';
 import { composeAuditProjector } from './compose.ts';
 import { projectorSettings } from './config.ts';
 import { followRecords } from './follow-records.ts';
@@ -10,6 +11,8 @@ import { Sealer } from './seal-records.ts';
 const REQUESTS_AT_ONCE = 64;
 const FORWARDED_AT_ONCE = 64;
 const HEAD_MS = 3_000;
+/** What an authorizer may take to compute a page, beside its own wait for the log. */
+const FOLDING_MS = 3_000;
 
 await runService('audit-projector', projectorSettings, async (settings, { bus, instance, clock, log, onDefect }) => {
   const onParked = (what: string): void => log('parked', { what });
@@ -35,6 +38,7 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
   const behind = (): string | undefined => (following.alive ? undefined : 'the stream of records is silent');
   const service = composeAuditProjector({
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
+    log: logQuestions(bus, settings.SHAREDOS_DEADLINE_MS + FOLDING_MS),
     records,
     keys,
     folded: following.folded,

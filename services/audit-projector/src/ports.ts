@@ -1,11 +1,13 @@
 import type { AuthorityClient } from '@sharedos/bus';
 import type { Address, AuditEvent, Instant, Result, Unavailable } from '@sharedos/contracts';
+import type { LogQuestions } from './ask-log.ts';
 import type { RecordStore } from './record-store.ts';
 import type { SealKeys } from './seal-keys.ts';
 
 /** What the audit-projector runs on. */
 export interface Ports {
   readonly authority: Pick<AuthorityClient, 'open' | 'decide'>;
+  readonly log: LogQuestions;
   readonly records: RecordStore;
   readonly keys: SealKeys;
   /** Waits until more has been folded. @returns Whether it was, by the deadline. */

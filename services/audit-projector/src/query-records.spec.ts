@@ -1,4 +1,4 @@
-import type { Delivery } from '@sharedos/bus';
+import type { Bus, Delivery } from '@sharedos/bus';
 import {
   type Address,
   type AuditEvent,
@@ -15,6 +15,7 @@ import {
 import { authorizationChecked } from '@sharedos/kernel';
 import { countingIds, manualClock } from '@sharedos/testing';
 import { describe, expect, it } from 'vitest';
+import { logQuestions } from './ask-log.ts';
 import type { Ports } from './ports.ts';
 import { queryRecords } from './query-records.ts';
 import { NOON, alice, fold, recordOf, recordStore, sealKeys } from './record.fixture.ts';
@@ -74,6 +75,7 @@ const projector = () => {
         return ok({ revision: REVISION, status: allowed ? 'allowed' : 'denied', code, audit: [event] });
       },
     },
+    log: logQuestions({} as Bus, 1),
     records,
     keys: sealKeys(),
     folded: (timeoutMs) => world.folded(timeoutMs),

@@ -36,10 +36,10 @@ export const summarizeRecords =
       return { ok: true, value: ports.records.summary(delivery.namespaceId, asked) };
     });
 
-const BEHIND = refused('records_unavailable', 'the read model is behind the records; try again', true);
+export const BEHIND = refused('records_unavailable', 'the read model is behind the records; try again', true);
 
 /** Waits until the read model has seen the record that is the last one now. */
-const caughtUp = async ({ head: lastOne, records, folded, behind }: Ports): Promise<number | undefined> => {
+export const caughtUp = async ({ head: lastOne, records, folded, behind }: Ports): Promise<number | undefined> => {
   const head = await lastOne();
   if (!head.ok) return undefined;
   const deadline = performance.now() + CATCH_UP_MS;

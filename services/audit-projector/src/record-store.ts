@@ -1,6 +1,5 @@
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import type { StatementSync } from 'node:sqlite';
 import {
-  type Address,
   type AuditEvent,
   type AuditRecord,
   type ChainState,
@@ -8,34 +7,13 @@ import {
   type SealedHead,
   type SummaryOfRecords,
   addressKey,
-  byCodeUnit,
   chainAfter,
   chainStart,
-  encodeName,
   instantOf,
 } from '@sharedos/contracts';
-import { SCHEMA, SCHEMA_VERSION } from './record-schema.ts';
-
-/** What a query asks of the records of one namespace; an absent field does not narrow. */
-export interface RecordFilter {
-  readonly traceId?: string | undefined;
-  readonly operationId?: string | undefined;
-  readonly turnId?: string | undefined;
-  readonly grantId?: string | undefined;
-  readonly actor?: Address | undefined;
-  readonly resource?: { readonly namespace: string; readonly path: readonly string[] } | undefined;
-  readonly reason?: string | undefined;
-  readonly type?: string | undefined;
-  readonly outcome?: string | undefined;
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
-}
-
-export interface RecordPage {
-  readonly records: readonly AuditRecord[];
-  /** Where the next page begins, when there is one. */
-  readonly next?: number;
-}
+import { RecordDatabase } from './record-database.ts';
+import { type RecordFilter, type RecordPage, eventOf, queryPage, recordWithId, resourceKey, summaryOf } from './record-queries.ts';
+import { SCHEMA_VERSION } from './record-schema.ts';
 
 export interface StoredAudit {
   readonly sequence: number;
@@ -53,8 +31,6 @@ interface Namespace {
   latest: number;
 }
 
-const SUMMARY_ROWS = 500;
-
 /**
  * Audit records folded for reading, in an embedded database: every look-up is an index, and the database may be thrown away at
  * any time, for it is rebuilt from the stream and nothing else. Delivery of records is at least once, so a record is folded by its
@@ -63,10 +39,9 @@ const SUMMARY_ROWS = 500;
  * @see spec/contracts.md §9
  */
 export class RecordStore {
-  readonly #database: DatabaseSync;
+  readonly #database: RecordDatabase;
   readonly #recordsMax: number;
   readonly #namespaces = new Map<string, Namespace>();
-  readonly #prepared = new Map<string, StatementSync>();
   #position: number;
   #headsPosition: number;
   #heldAfter: number;
@@ -79,10 +54,7 @@ export class RecordStore {
    */
   constructor(path: string, { streamId, recordsMax }: { readonly streamId: string; readonly recordsMax: number }) {
     this.#recordsMax = recordsMax;
-    this.#database = new DatabaseSync(path);
-    // A crash loses at most the end, and the end is read again: nothing here is worth a wait for the disk.
-    this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536');
-    this.#prepare(`${SCHEMA_VERSION} ${streamId}`);
+    this.#database = new RecordDatabase(path, `${SCHEMA_VERSION} ${streamId}`);
     const state = this.#run('SELECT position, headsPosition, heldAfter FROM state').get() as unknown as StateRow;
     this.#position = state.position;
     this.#headsPosition = state.headsPosition;
@@ -108,7 +80,7 @@ export class RecordStore {
    * @param upTo How far the stream was read: past the last record, where what follows was none.
    */
   append(records: readonly StoredAudit[], upTo: number): void {
-    this.#inTransaction(() => {
+    this.#database.inTransaction(() => {
       for (const record of records) if (record.sequence > this.#position) this.#insert(record);
       this.#position = Math.max(this.#position, upTo);
       this.#forgetOldest();
@@ -117,16 +89,14 @@ export class RecordStore {
   }
 
   query(namespaceId: string, filter: RecordFilter, page: { readonly after: number; readonly limit: number }): RecordPage {
-    const namespace = this.#namespaces.get(namespaceId);
-    if (namespace === undefined) return { records: [] };
-    const where = new Where(namespace.key, page.after);
-    this.#narrow(where, namespace.key, filter);
-    const rows = this.#run(`SELECT sequence, body FROM record WHERE ${where.text} ORDER BY sequence LIMIT ?`).all(
-      ...where.values,
-      page.limit + 1,
-    ) as unknown as { sequence: number; body: string }[];
-    const records = rows.slice(0, page.limit).map(({ sequence, body }) => ({ sequence, event: eventOf(body) }));
-    return rows.length > page.limit ? { records, next: records.at(-1)?.sequence ?? page.after } : { records };
+    const key = this.#namespaces.get(namespaceId)?.key;
+    return key === undefined ? { records: [] } : queryPage(this.#database, { namespace: key, position: this.#position }, filter, page);
+  }
+
+  /** The first copy of the record with this id. */
+  withId(namespaceId: string, id: string): AuditRecord | undefined {
+    const key = this.#namespaces.get(namespaceId)?.key;
+    return key === undefined ? undefined : recordWithId(this.#database, key, id);
   }
 
   /** Every record of a namespace after a place, second copies included, with its link of the chain. */
@@ -164,7 +134,7 @@ export class RecordStore {
 
   /** Keeps a signed head beside the records it vouches for. */
   keepHead(sealed: SealedHead, position: number): void {
-    this.#inTransaction(() => {
+    this.#database.inTransaction(() => {
       const { key } = this.#namespace(sealed.head.namespaceId);
       this.#run('INSERT OR IGNORE INTO head VALUES (?, ?, ?, ?)').run(key, position, sealed.head.sequence, JSON.stringify(sealed));
       this.#headsPosition = position;
@@ -180,49 +150,13 @@ export class RecordStore {
     return rows.map(({ position, body }) => ({ position, sealed: JSON.parse(body) as SealedHead }));
   }
 
-  summary(namespaceId: string, { since, until }: Pick<RecordFilter, 'since' | 'until'>): SummaryOfRecords {
-    const key = this.#namespaces.get(namespaceId)?.key ?? -1;
-    const where = new Where(key, 0);
-    this.#narrow(where, key, { since, until });
-    const groups = this.#run(
-      `SELECT type, outcome, outage, reason, count(*) AS count FROM record INDEXED BY by_kind WHERE ${where.text}
-       GROUP BY type, outcome, outage, reason`,
-    ).all(...where.values) as unknown as Group[];
-    const uses = this.#run(
-      `SELECT grantId, count(*) AS taken FROM record WHERE ${where.text} AND used = 1
-       GROUP BY grantId ORDER BY taken DESC, grantId LIMIT ${SUMMARY_ROWS}`,
-    ).all(...where.values) as unknown as SummaryOfRecords['uses'];
-    const head = this.#run('SELECT body FROM head WHERE namespace = ? ORDER BY position DESC LIMIT 1').get(key) as
-      | { body: string }
-      | undefined;
-    const decided = (outcome: string, outage: number): number =>
-      sum(groups.filter((group) => group.type === 'authorization.checked' && group.outcome === outcome && group.outage === outage));
-    return {
-      records: sum(groups),
-      decisions: { allowed: decided('allowed', 0), denied: decided('denied', 0), outages: decided('denied', 1) },
-      reasons: groups
-        .flatMap(({ reason, ...group }) => (reason === null ? [] : [{ ...group, reason, outage: group.outage === 1 }]))
-        .sort((a, b) => b.count - a.count || byCodeUnit(a.reason, b.reason) || byCodeUnit(a.type, b.type))
-        .slice(0, SUMMARY_ROWS),
-      uses: uses.map((row) => ({ ...row })),
-      ...(head === undefined ? {} : { head: JSON.parse(head.body) as SealedHead }),
-      upTo: this.#position,
-    };
+  summary(namespaceId: string, time: Pick<RecordFilter, 'since' | 'until'>): SummaryOfRecords {
+    const namespace = this.#namespaces.get(namespaceId)?.key ?? -1;
+    return summaryOf(this.#database, { namespace, position: this.#position }, time);
   }
 
   close(): void {
     this.#database.close();
-  }
-
-  #prepare(identity: string): void {
-    this.#database.exec('CREATE TABLE IF NOT EXISTS identity (text TEXT NOT NULL)');
-    const found = this.#database.prepare('SELECT text FROM identity').get() as { text: string } | undefined;
-    if (found?.text === identity) return;
-    this.#database.exec(
-      'DROP TABLE IF EXISTS record; DROP TABLE IF EXISTS namespace; DROP TABLE IF EXISTS head; DROP TABLE IF EXISTS state; DELETE FROM identity',
-    );
-    this.#database.exec(SCHEMA);
-    this.#database.prepare('INSERT INTO identity VALUES (?)').run(identity);
   }
 
   #insert({ sequence, event }: StoredAudit): void {
@@ -291,62 +225,10 @@ export class RecordStore {
     this.#heldAfter = last.sequence;
   }
 
-  #narrow(where: Where, namespace: number, filter: RecordFilter): void {
-    where.equal('trace', filter.traceId);
-    where.equal('turn', filter.turnId);
-    where.equal('grantId', filter.grantId);
-    where.equal('actor', filter.actor === undefined ? undefined : addressKey(filter.actor));
-    where.equal('reason', filter.reason);
-    where.equal('type', filter.type);
-    where.equal('outcome', filter.outcome);
-    if (filter.operationId !== undefined) where.and('(operation = ? OR message = ?)', filter.operationId, filter.operationId);
-    if (filter.resource !== undefined) {
-      const key = resourceKey(filter.resource);
-      // Names are joined by a dot, and none holds one: everything below a name lies between it with a dot and with what follows a dot.
-      where.and('(resource = ? OR (resource >= ? AND resource < ?))', key, `${key}.`, `${key}/`);
-    }
-    if (filter.since !== undefined) {
-      const since = instantOf(filter.since) ?? 0;
-      const first = this.#run('SELECT sequence FROM record WHERE namespace = ? AND latest >= ? ORDER BY latest, sequence LIMIT 1').get(
-        namespace,
-        since,
-      ) as { sequence: number } | undefined;
-      where.and('sequence >= ?', first?.sequence ?? this.#position + 1);
-      where.and('at >= ?', since);
-    }
-    if (filter.until !== undefined) where.and('at < ?', instantOf(filter.until) ?? 0);
-  }
-
   #run(sql: string): StatementSync {
-    let statement = this.#prepared.get(sql);
-    if (statement === undefined) {
-      statement = this.#database.prepare(sql);
-      this.#prepared.set(sql, statement);
-    }
-    return statement;
-  }
-
-  #inTransaction(work: () => void): void {
-    this.#database.exec('BEGIN IMMEDIATE');
-    try {
-      work();
-      this.#database.exec('COMMIT');
-    } catch (error) {
-      this.#database.exec('ROLLBACK');
-      throw error;
-    }
+    return this.#database.statement(sql);
   }
 }
-
-interface Group {
-  readonly type: AuditEvent['type'];
-  readonly outcome: AuditEvent['outcome'];
-  readonly outage: number;
-  readonly reason: string | null;
-  readonly count: number;
-}
-
-const sum = (groups: readonly Group[]): number => groups.reduce((total, { count }) => total + count, 0);
 
 interface StateRow {
   readonly position: number;
@@ -362,32 +244,6 @@ interface NamespaceRow {
   readonly chain: Uint8Array;
   readonly latest: number;
 }
-
-/** Conditions that all hold, and the values in them. Values never become part of the text. */
-class Where {
-  readonly #conditions: string[] = ['namespace = ?', 'sequence > ?', 'copy = 0'];
-  readonly values: SQLInputValue[];
-
-  constructor(namespace: number, after: number) {
-    this.values = [namespace, after];
-  }
-
-  get text(): string {
-    return this.#conditions.join(' AND ');
-  }
-
-  and(condition: string, ...values: readonly SQLInputValue[]): void {
-    this.#conditions.push(condition);
-    this.values.push(...values);
-  }
-
-  equal(column: string, value: string | undefined): void {
-    if (value !== undefined) this.and(`${column} = ?`, value);
-  }
-}
-
-const resourceKey = ({ namespace, path }: { readonly namespace: string; readonly path: readonly string[] }): string =>
-  encodeName(namespace, ...path);
 
 const tipOf = ({
   count,
@@ -405,4 +261,3 @@ const tipOf = ({
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
 const textOr = (value: unknown): string | null => (typeof value === 'string' ? value : null);
-const eventOf = (body: string): AuditEvent => JSON.parse(body) as AuditEvent;

@@ -14,7 +14,7 @@ import { admin } from './authorizer.fixture.ts';
 
 /** Decisions computed again; a hundred thousand and more by hand. */
 const DECISIONS = Number(process.env['SHAREDOS_REPLAYED_DECISIONS'] ?? 1_500);
-const PATIENCE_MS = 60_000 + DECISIONS * 4;
+const PATIENCE_MS = 120_000 + DECISIONS * 40;
 
 const recomputed = async (world: World, decisions: readonly AuditEvent[], more: Partial<AuthorityRecompute> = {}, rule?: DecisionRule) => {
   const history = new LogHistory(world.store);
@@ -47,6 +47,7 @@ const livedThrough = async (
   const upTo = (count: number): number => (random.next().value as number) % count;
   const recorded: AuditEvent[] = [];
   const grants: string[] = [];
+  const callsMax = Math.max(12, Math.floor(decisions / 500));
   const administer = { policy: setPolicy(world.ports, world.turns), settings: setSettings(world.ports, world.turns) };
   for (let step = 0; recorded.length < decisions; step += 1) {
     world.clock.advance(upTo(90_000));
@@ -76,9 +77,9 @@ const livedThrough = async (
       const isCarols = upTo(3) === 0;
       const context = contextAt(timestampOf(now), isCarols ? { actor: carol, authority: upTo(2) === 0 ? alice : bob } : {});
       const { token } = await world.opened({ context });
-      const calls = 1 + upTo(12);
+      const calls = 1 + upTo(callsMax);
       for (let call = 0; call < calls; call += 1) {
-        world.clock.advance(upTo(5_000));
+        world.clock.advance(upTo(Math.floor(60_000 / callsMax)));
         if (upTo(20) === 0 && grants.length > 0) await world.revoke(grants[upTo(grants.length)] as string);
         const path = [['Work', 'a'], ['Work', 'b'], ['Work', 'Notes'], ['Elsewhere']][upTo(4)] as string[];
         const request = { resource: { namespace: 'files', path }, action: upTo(8) === 0 ? 'write' : 'read' };

@@ -7,6 +7,7 @@ import { CommandFailure, EXIT } from '../exit-code.ts';
 import { parseSince } from '../duration.ts';
 import { naturalNumber, positiveInteger } from '../numbers.ts';
 import { parsePrincipal } from '../principal-name.ts';
+import { blameCommand, explainCommand, replayCommand } from './audit-replay.ts';
 import { exportCommand, keygenCommand, verifyCommand } from './audit-proof.ts';
 
 const LOST_MAX_MS = 15_000;
@@ -119,6 +120,9 @@ Examples:
         (context) => context.auditor ?? context.defaultPrincipal,
       );
     });
+  command.addCommand(replayCommand(terminal));
+  command.addCommand(explainCommand(terminal));
+  command.addCommand(blameCommand(terminal));
   command.addCommand(exportCommand(terminal));
   command.addCommand(verifyCommand(terminal));
   command.addCommand(keygenCommand(terminal));
