@@ -35,6 +35,8 @@ const STATUS: Readonly<Record<string, number>> = {
   not_permitted: 403,
   identity_mismatch: 403,
   forbidden: 403,
+  not_a_root: 403,
+  no_matching_grant: 403,
   turn_not_found: 404,
   request_too_large: 413,
   turn_queue_full: 429,
@@ -43,10 +45,10 @@ const STATUS: Readonly<Record<string, number>> = {
 /** The request stands against something that is so: another request under its id, a time that is over. */
 const CONFLICT = 409;
 
-/** What the system refused before a rule about grants was asked, or what nobody could find out. */
+/** What the system refused to do at all, or what nobody could find out. A decision about a call is never one of these: it is an answer. */
 export const clientError = (error: ClientError, requestId: string): Answer => {
   if (error.kind === 'unavailable') return apiError('unavailable', requestId);
   const { code, message } = error.error;
   const body: ApiErrorResponse = { error: { code: code.slice(0, 128), message, requestId } };
-  return { status: STATUS[code] ?? CONFLICT, body };
+  return { status: STATUS[code] ?? (error.error.retryable === true ? 503 : CONFLICT), body };
 };

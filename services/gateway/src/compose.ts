@@ -68,7 +68,7 @@ export const composeGateway = async (options: GatewayOptions): Promise<FastifyIn
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store').header('x-request-id', request.id);
     if (request.routeOptions.url === ROUTES.health.path) return undefined;
-    if (!(await ofAddress(request)).isAllowed) return refuse(request, reply, 'rate_limited');
+    if (isOver(await ofAddress(request))) return refuse(request, reply, 'rate_limited');
     // A page in a browser has no business here: no answer would be given to it, and nothing is done for it.
     if (request.headers.origin !== undefined) return refuse(request, reply, 'permission_denied');
     const known = await bearer(request.headers.authorization);
@@ -77,7 +77,7 @@ export const composeGateway = async (options: GatewayOptions): Promise<FastifyIn
       return refuse(request, reply, known.error);
     }
     identities.set(request, known.value);
-    if (!(await ofPrincipal(request)).isAllowed) return refuse(request, reply, 'rate_limited');
+    if (isOver(await ofPrincipal(request))) return refuse(request, reply, 'rate_limited');
     return undefined;
   });
   app.addHook('onResponse', async (request, reply) => {
@@ -190,6 +190,10 @@ const ERROR_CODES: Readonly<Record<string, ApiErrorCode>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
 };
+
+/** The limiter calls allowed only what no limit is for. */
+const isOver = (limit: { readonly isAllowed: boolean; readonly isExceeded?: boolean }): boolean =>
+  !limit.isAllowed && limit.isExceeded === true;
 
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const;
 
