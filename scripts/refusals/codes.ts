@@ -586,7 +586,10 @@ export const SECTIONS: readonly Section[] = [
     title: 'HTTP and MCP',
     about: 'Before anybody is known, so no record is written. What was decided about a call is never one of them: it is a result.',
     refusals: rule([
-      ['unauthorized', 'HTTP, 401', 'no bearer token, or not that of this session', 'the code', 'nothing'],
+      ['invalid_json', 'HTTP, 400', 'the body is not JSON, or names a member twice', 'the code', 'nothing'],
+      ['unauthorized', 'HTTP, 401', 'no bearer token that names a known principal, or not that of this session', 'the code', 'nothing'],
+      ['permission_denied', 'HTTP, 403', 'a page in a browser asks', 'the code', 'nothing'],
+      ['not_found', 'HTTP, 404', 'there is nothing at the path', 'the code', 'nothing'],
       ['unknown_session', 'MCP over HTTP, 404', "another bridge's session", 'the code', 'nothing'],
       ['method_not_allowed', 'HTTP, 405', 'a known path, another method', 'the code', 'nothing'],
       ['body_too_large', 'HTTP, 413', 'a message larger than one may be', 'the code', 'nothing'],
