@@ -483,6 +483,7 @@ export const SECTIONS: readonly Section[] = [
           'a span',
         ],
         ['records_unavailable', 'audit-projector', 'the read model is behind the records', 'the code, retryable', 'a span'],
+        ['record_not_found', 'audit-projector', 'no decision is recorded under the id', 'the code', 'a span'],
       ]),
     ],
   },
