@@ -81,6 +81,17 @@ const without = (value: Record<string, unknown>, key: string): unknown =>
 const request = { version: '1', executionId: 'turn-1', agent: scout, message, requestedAt: at };
 const listed = { state: { calls: [{ id: 'call-1', tool: 'files.read', arguments: { path: ['notes', 'plan.md'] } }] } };
 const send = { id: 'message-1', receiver: bob, purpose: 'hand over', payload: { done: true }, traceId: 'trace-1', createdAt: at };
+const question = {
+  id: 'ask-1',
+  requester: scout,
+  owner: alice,
+  authority: alice,
+  reviewer: alice,
+  purpose: 'clean up',
+  reason: 'the archive is in the way',
+  traceId: 'trace-1',
+  requestedAt: at,
+};
 const inboxRules = { blocked: [bob], perMinuteMax: 60, perSenderPerMinuteMax: 6 };
 const summary = { executionId: 'turn-1', state: 'succeeded', agent: scout, traceId: 'trace-1', at: later };
 const opened = { token: 'token', revision, admittedAt: at, validUntil: later };
@@ -443,6 +454,24 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     invalid: { 'of-nothing': { epoch: use.epoch, turn: 'operation-of-a-turn', uses: [] } },
   }),
   'usage.release.reply/1': reply({}),
+
+  'escalation.list/1': object({}, [], { valid: { open: { status: 'open', limit: 20 } }, invalid: { 'limit-high': { limit: 101 } } }),
+  'escalation.list.reply/1': reply({ escalations: [{ question, status: 'open' }], revision }),
+  'escalation.show/1': object({ escalationId: 'ask-1' }, ['escalationId']),
+  'escalation.reply/1': reply({ escalation: { question, status: 'approved', grant }, revision }),
+  'escalation.resolve/1': object(
+    { commandId: 'command-1', escalationId: 'ask-1', resolution: { answer: 'approve' } },
+    ['commandId', 'escalationId', 'resolution'],
+    {
+      valid: {
+        refusing: { commandId: 'command-1', escalationId: 'ask-1', resolution: { answer: 'refuse', reason: 'not now' } },
+        withdrawing: { commandId: 'command-1', escalationId: 'ask-1', resolution: { answer: 'withdraw' } },
+      },
+      invalid: { 'giving-nothing': { commandId: 'command-1', escalationId: 'ask-1', resolution: { answer: 'approve', capabilities: [] } } },
+    },
+  ),
+  'escalation.open/1': object({ question }, ['question']),
+  'escalation.open.reply/1': reply({ escalationId: 'ask-1', revision }),
 
   'message.send/1': object(send, ['id', 'receiver', 'purpose', 'traceId', 'createdAt'], {
     valid: { answering: { ...send, replyTo: 'message-0' }, expiring: { ...send, expiresAt: later } },

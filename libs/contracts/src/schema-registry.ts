@@ -19,7 +19,7 @@ import * as tools from './tools.ts';
 import * as agentWire from './wire/agent.ts';
 import * as authorityWire from './wire/authority.ts';
 import * as viewsWire from './wire/authority-views.ts';
-import { EscalationEvent } from './wire/escalation.ts';
+import * as escalationWire from './wire/escalation.ts';
 import * as grantWire from './wire/grant.ts';
 import * as ledgerWire from './wire/ledger.ts';
 import * as logWire from './wire/log.ts';
@@ -99,7 +99,7 @@ export const PUBLIC_CONTRACTS = {
   SettingsEvent: settingsWire.SettingsEvent,
   ToolSettingsEvent: toolSettingsWire.ToolSettingsEvent,
   AgentEvent: agentWire.AgentEvent,
-  EscalationEvent,
+  EscalationEvent: escalationWire.EscalationEvent,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 
 /** What a subject carries: the bodies published on it and, for a request, the body of the answer. */
@@ -144,6 +144,10 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'tools.list': bodies([toolSettingsWire.ToolsList], toolSettingsWire.ToolsPageReply),
   'tools.namespaces': bodies([toolSettingsWire.ToolsNamespaces], toolSettingsWire.ToolNamespacesReply),
   'tools.update': bodies([toolSettingsWire.ToolsUpdate], toolSettingsWire.ToolNamespacesReply),
+  'escalation.list': bodies([escalationWire.EscalationList], escalationWire.EscalationListReply),
+  'escalation.show': bodies([escalationWire.EscalationShow], escalationWire.EscalationReply),
+  'escalation.resolve': bodies([escalationWire.EscalationResolve], escalationWire.EscalationReply),
+  'escalation.open': bodies([escalationWire.EscalationOpen], escalationWire.EscalationOpenReply),
   'authority.open': bodies([authorityWire.AuthorityOpen], authorityWire.AuthorityOpenReply),
   'authority.decide': bodies([authorityWire.AuthorityDecide], authorityWire.AuthorityDecideReply),
   'authority.tools': bodies([toolSettingsWire.AuthorityTools], toolSettingsWire.AuthorityToolsReply),

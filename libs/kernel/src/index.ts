@@ -36,6 +36,7 @@ export type { AgentCardReadOptions } from './embedded/read-agent-card.ts';
 export * from './embedded/sharedos-kernel.ts';
 export type { EscalationOptions, RefusedCall, TurnEndRecord } from './embedded/turn-records.ts';
 export * from './escalate-tool.ts';
+export * from './escalation-grant.ts';
 export * from './escalation.ts';
 export * from './execution.ts';
 export * from './grant.ts';

@@ -10,7 +10,7 @@ export interface RecordedAct {
 }
 
 /** The parts of the management plane, as resources whose grants open them. */
-export const ADMIN_AREAS = ['policy', 'settings', 'agents', 'tools', 'authority', 'turns', 'ledger'] as const;
+export const ADMIN_AREAS = ['policy', 'settings', 'agents', 'tools', 'authority', 'turns', 'ledger', 'escalations'] as const;
 export type AdminArea = (typeof ADMIN_AREAS)[number];
 
 export const ADMIN_NAMESPACE = 'sharedos.admin';
@@ -20,6 +20,7 @@ const AREAS: Partial<Record<StreamCategory, AdminArea>> = {
   settings: 'settings',
   toolsettings: 'tools',
   agent: 'agents',
+  escalation: 'escalations',
 };
 const COMMANDS: Readonly<Record<string, string>> = {
   GrantIssued: 'grant.issue',
@@ -32,6 +33,10 @@ const COMMANDS: Readonly<Record<string, string>> = {
   AgentRegistered: 'agent.register',
   AgentConsented: 'agent.register',
   AgentWithdrawn: 'agent.withdraw',
+  EscalationApproved: 'escalation.resolve',
+  EscalationNarrowed: 'escalation.resolve',
+  EscalationRefused: 'escalation.resolve',
+  EscalationWithdrawn: 'escalation.resolve',
 };
 
 /**
@@ -65,7 +70,7 @@ export const changeRecord = ({ stream, event, revision }: RecordedAct): AuditEve
     commandId: causationId,
     grantId: category === 'grant' ? id : undefined,
     resource,
-    about: category === 'agent' ? id : undefined,
+    about: category === 'agent' || category === 'escalation' ? id : undefined,
     place: { revision },
   };
   return adminChanged(act);

@@ -24,6 +24,13 @@ import {
   AuthorityRetraceReply,
   AuthorityWho,
   AuthorityWhoReply,
+  EscalationList,
+  EscalationListReply,
+  EscalationOpen,
+  EscalationOpenReply,
+  EscalationReply,
+  EscalationResolve,
+  EscalationShow,
   GrantDerive,
   GrantExplain,
   GrantExplainReply,
@@ -60,6 +67,7 @@ import { chooseTools } from './choose-tools.ts';
 import { decideAuthority } from './decide-authority.ts';
 import { deriveGrant } from './derive-grant.ts';
 import { distrustUsage } from './distrust-usage.ts';
+import { listEscalations, openEscalation, resolveEscalation, showEscalation } from './escalations.ts';
 import { explainForPrincipal, explainForService } from './explain-authority.ts';
 import { grantLineage } from './grant-lineage.ts';
 import { grantTree } from './grant-tree.ts';
@@ -116,6 +124,10 @@ export const composeAuthorizer = (
     route('agent.register', { request: AgentRegister, reply: AgentReply, handle: registerAgent(ports, turns) }),
     route('agent.withdraw', { request: AgentWithdraw, reply: AgentReply, handle: withdrawAgent(ports, turns) }),
     route('agent.get', { request: AgentGet, reply: AgentReply, handle: getAgent(ports, turns) }),
+    route('escalation.open', { request: EscalationOpen, reply: EscalationOpenReply, handle: openEscalation(ports) }),
+    route('escalation.list', { request: EscalationList, reply: EscalationListReply, handle: listEscalations(ports) }),
+    route('escalation.show', { request: EscalationShow, reply: EscalationReply, handle: showEscalation(ports) }),
+    route('escalation.resolve', { request: EscalationResolve, reply: EscalationReply, handle: resolveEscalation(ports) }),
     route('authority.open', { request: AuthorityOpen, reply: AuthorityOpenReply, handle: openAuthority(ports, turns) }),
     route('authority.decide', { request: AuthorityDecide, reply: AuthorityDecideReply, handle: decideAuthority(ports, turns) }),
     route('authority.tools', { request: AuthorityTools, reply: AuthorityToolsReply, handle: chooseTools(ports, turns) }),

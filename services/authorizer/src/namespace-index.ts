@@ -74,6 +74,15 @@ export class NamespaceIndex {
     return (this.#at({ category: 'escalation', namespaceId, id }, position) as EscalationState | undefined) ?? escalation.initial;
   }
 
+  /** Every question of a namespace, in no order. */
+  escalationsAt(namespaceId: string, position: Position): readonly Exclude<EscalationState, { status: 'absent' }>[] {
+    const prefix = `${encodeName(namespaceId)}.`;
+    return [...this.#histories.escalation].flatMap(([key, history]) => {
+      const state = key.startsWith(prefix) ? (history.at(position) as EscalationState | undefined) : undefined;
+      return state === undefined || state.status === 'absent' ? [] : [state];
+    });
+  }
+
   /** Forgets what only revisions below a position are answered from. */
   forget(below: Position): void {
     for (const histories of Object.values(this.#histories)) for (const history of histories.values()) history.forget(below);

@@ -25,6 +25,10 @@ export interface AcceptedRequest {
   readonly context: AccessContext;
   /** Whether it may still become a turn. One that was taken in time is finished and answered however late that is. */
   readonly isFresh: boolean;
+  /** Why it may not become a turn, although it is fresh. */
+  readonly refusal?: ProtocolError;
+  /** A message started it: whoever sent that hears what it comes to. */
+  readonly fromMessage?: true;
 }
 
 export interface RefusedRequest {

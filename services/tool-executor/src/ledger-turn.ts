@@ -27,13 +27,19 @@ import {
 } from '@sharedos/kernel';
 import { AuditOutage, type TurnKernel, TurnLost } from '@sharedos/runtime';
 import { SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
+import type { KeepQuestion } from './keep-question.ts';
 import { MediatedCalls, type MediatedCallsPorts } from './mediated-calls.ts';
 import { type TurnIdentity, TurnLease, type TurnLeasePorts, usesIn, usesOnRecord } from './turn-lease.ts';
 import { TurnRecords, type TurnRecordsPorts } from './turn-records.ts';
 import type { TurnWrites } from './turn-writes.ts';
 import { USE_NOT_CLAIMED } from './unclaimed-use.ts';
 
-export type LedgerTurnPorts = TurnLeasePorts & MediatedCallsPorts & Pick<TurnRecordsPorts, 'audit'>;
+export type LedgerTurnPorts = TurnLeasePorts &
+  MediatedCallsPorts &
+  Pick<TurnRecordsPorts, 'audit'> & {
+    /** Keeps what a turn asks a person, and says whether it is kept; where absent, its record is all there is. */
+    readonly keepQuestion?: KeepQuestion;
+  };
 
 /**
  * The kernel of one turn, over the authorizer and the ledger. Authority, registry and records stay on this side; the envelope
@@ -134,6 +140,9 @@ export class LedgerTurn implements TurnKernel {
   }
 
   async recordEscalation(context: AccessContext, { reason }: { readonly reason: string }): Promise<void> {
+    // The question is kept where a person can answer it before anybody hears that the turn ended on it.
+    if (this.#ports.keepQuestion !== undefined && !(await this.#ports.keepQuestion(context, reason, this.#executionId)))
+      throw new AuditOutage('the question could not be kept');
     const escalation = { detail: reason, reviewer: context.owner, operationId: this.#executionId };
     await this.#records.before({ type: 'noted' }, escalationRequested(this.#records.mark(context), escalation));
   }

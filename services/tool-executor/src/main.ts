@@ -4,6 +4,7 @@ import { escalateTool } from '@sharedos/kernel';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { RemoteAgentFailure, createEnvelope } from '@sharedos/runtime';
 import { ToolRegistry, filesProvider, filesTools, loadTools, repoProvider, repoTools } from '@sharedos/tools';
+import { ReplyFeed } from './await-reply.ts';
 import { executorRuntimes, runtimeOf } from './choose-runtime.ts';
 import { composeToolExecutor } from './compose.ts';
 import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
@@ -37,6 +38,8 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
   const ledger = jetStreamLedger(bus, { readTimeoutMs: TURN_READ_MS });
   const ledgerRoom = watchLedgerRoom(bus, (isShort) => log('ledger room', { isShort }));
   const running = new RunningTurns();
+  const replies = new ReplyFeed(bus, onDefect);
+  if (!(await replies.start())) throw new Error('the stream of replies does not answer');
   const runtimes = executorRuntimes(settings, {
     bus,
     clock,
@@ -50,6 +53,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
     ledger,
     ledgerRoom,
+    replies,
     counters: countersOver(bus),
     registry,
     envelope: createEnvelope({
@@ -96,6 +100,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
       await queue.stop({ graceMs });
       await served.stop({ graceMs: 1_000 });
       ledgerRoom.stop();
+      await replies.stop();
       await ledger.close();
     },
   };

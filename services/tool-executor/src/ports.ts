@@ -4,6 +4,7 @@ import type { Ledger } from '@sharedos/ledger';
 import type { Envelope, Runtime } from '@sharedos/runtime';
 import type { ToolRegistry } from '@sharedos/tools';
 import type { AcceptanceRules } from './accept-request.ts';
+import type { Replies } from './await-reply.ts';
 import type { ContextToolsPorts } from './context-tools.ts';
 import type { LedgerRoom } from './ledger-room.ts';
 import type { Counters } from './reserved-uses.ts';
@@ -21,6 +22,8 @@ export interface Ports {
   readonly registry: ToolRegistry;
   /** The tools of one owner alone; none when absent. */
   readonly contextTools?: NonNullable<ContextToolsPorts['contextTools']>;
+  /** Answers to what turns ask other principals. */
+  readonly replies: Replies;
   readonly envelope: Envelope;
   /** The runtime of an agent, by what its registration chose; the envelope's for all when absent. Throws for a name that is not there. */
   readonly runtimeOf?: (choice: RuntimeChoice | undefined) => Runtime;

@@ -8,11 +8,21 @@ import {
   type Result,
   err,
 } from '@sharedos/contracts';
-import { executionFingerprint, foldExecution, operationKeyHash, replayAnswer, turnEnded } from '@sharedos/kernel';
+import {
+  MESSAGE_REQUEST_TOOL_NAME,
+  executionFingerprint,
+  foldExecution,
+  operationKeyHash,
+  replayAnswer,
+  turnEnded,
+} from '@sharedos/kernel';
 import type { ClaimRefusal, LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
 import { TurnLost, limitsInForce } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import { type AcceptedRequest, type RefusedRequest, acceptRequest } from './accept-request.ts';
+import { keepQuestion } from './keep-question.ts';
+import { messageRequestTool } from './message-request.ts';
+import { acceptRecipientTurn, answerRecipient } from './recipient-turn.ts';
 import { registryFor } from './context-tools.ts';
 import { interruptTurn } from './interrupt-turn.ts';
 import { LedgerTurn } from './ledger-turn.ts';
@@ -37,11 +47,13 @@ export const takeTurn =
   async (delivery: QueuedDelivery): Promise<void> => {
     const from = requesterOf(delivery);
     if (from === undefined) return delivery.term('not the subject of a turn request');
-    const accepted = acceptRequest(delivery, from, ports.clock(), ports.rules);
-    if (!accepted.ok) return refuse(ports, delivery, from, accepted.error);
+    const accepted = await acceptedOf(ports, delivery, from);
+    if (!accepted.ok && accepted.error === 'unavailable') return delivery.nak(ASK_AGAIN_MS);
+    if (!accepted.ok) return refuse(ports, delivery, from, accepted.error as RefusedRequest);
     const key = executionKey(from, accepted.value.request.executionId);
     const fingerprint = fingerprintOf(ports, accepted.value);
-    if (!accepted.value.isFresh) return tooLate(ports, delivery, from, accepted.value, key, fingerprint);
+    if (!accepted.value.isFresh || accepted.value.refusal !== undefined)
+      return tooLate(ports, delivery, from, accepted.value, key, fingerprint);
     const turnId = ports.ids();
     const claimed = await withSpan(SPAN.ledgerClaim, {}, () =>
       claimOrFind(ports, key, {
@@ -70,6 +82,12 @@ export const takeTurn =
     }
   };
 
+/** A request of a principal, or one that a message made for its recipient. */
+const acceptedOf = async (ports: Ports, delivery: QueuedDelivery, from: Requester): ReturnType<typeof acceptRecipientTurn> =>
+  delivery.parsed?.verb === 'turn.recipient'
+    ? acceptRecipientTurn(ports, delivery, from)
+    : acceptRequest(delivery, from, ports.clock(), ports.rules);
+
 /** While the ledger keeps its last room for turns that have begun, no new one is claimed, and those on record are answered. */
 const claimOrFind = async (
   { ledger, ledgerRoom }: Ports,
@@ -97,13 +115,14 @@ const tooLate = async (
   if (history.value !== undefined && claimed?.requestSequence === delivery.sequence) {
     return replay(ports, delivery, from, accepted, key, fingerprint, history.value);
   }
-  const { context, request } = accepted;
-  const error = { code: 'replay_expired', message: 'requestedAt lies outside the time in which a request may be sent', retryable: false };
+  const { context, request, refusal } = accepted;
+  const expired = { code: 'replay_expired', message: 'requestedAt lies outside the time in which a request may be sent', retryable: false };
+  const error = refusal ?? expired;
   return refuse(ports, delivery, from, { executionId: request.executionId, context, error });
 };
 
 export const requesterOf = ({ parsed }: Pick<QueuedDelivery, 'parsed'>): Requester | undefined =>
-  parsed?.verb === 'turn.request' && parsed.principal !== undefined && parsed.rest.length === 0
+  (parsed?.verb === 'turn.request' || parsed?.verb === 'turn.recipient') && parsed.principal !== undefined && parsed.rest.length === 0
     ? { namespaceId: parsed.namespaceId, requester: parsed.principal }
     : undefined;
 
@@ -134,18 +153,27 @@ const runClaimed = async (
   ports: Ports,
   delivery: QueuedDelivery,
   from: Requester,
-  { request, context }: AcceptedRequest,
+  accepted: AcceptedRequest,
   claim: LedgerClaim,
   turnId: string,
 ): Promise<void> => {
+  const { request, context, fromMessage } = accepted;
   const { executionId, agent, message, state, options, metadata } = request;
+  const { requester } = from;
   const registry = registryFor(ports, context);
+  if (!registry.has(MESSAGE_REQUEST_TOOL_NAME))
+    registry.register(messageRequestTool(ports, { turnId, executionId, requester, ...(fromMessage === true ? { cause: message } : {}) }));
   const cancel = new AbortController();
   const { runtimeOf } = ports;
   const limits = limitsInForce(options, { ...ports.defaults });
   const writes = new TurnWrites(ports.ledger, claim, () => cancel.abort());
   const kernel = new LedgerTurn(
-    { ...ports, registry, distrust: (namespaceId, epoch) => reportDistrust(ports.bus, namespaceId, epoch) },
+    {
+      ...ports,
+      registry,
+      keepQuestion: keepQuestion(ports.bus),
+      distrust: (namespaceId, epoch) => reportDistrust(ports.bus, namespaceId, epoch),
+    },
     writes,
     {
       turnId,
@@ -178,7 +206,8 @@ const runClaimed = async (
         onEvent: (event) => writes.afterwards(() => publishEvent(ports.bus, from, event)),
       },
     );
-    const answered = await publishResult(ports.bus, from, answerOf(result, kernel.revision));
+    const answered =
+      (await publishResult(ports.bus, from, answerOf(result, kernel.revision))) && (await answerRecipient(ports, from, accepted, result));
     const settled = answered && (!kernel.mayReserve || (await releaseOf(ports, claim.key)));
     if (settled) await acknowledge(delivery);
     else delivery.nak(ASK_AGAIN_MS);
@@ -218,7 +247,9 @@ const replay = async (
         const answered =
           (await isAnswered(ports.bus, from, accepted.request.executionId)) || (await publishResult(ports.bus, from, replayed.ended));
         // It may also have died before it gave back what the turn never used.
-        return answered && (await releaseReserved(ports, from.namespaceId, history.records))
+        return answered &&
+          (await answerRecipient(ports, from, accepted, replayed.ended.result)) &&
+          (await releaseReserved(ports, from.namespaceId, history.records))
           ? acknowledge(delivery)
           : delivery.nak(ASK_AGAIN_MS);
       }

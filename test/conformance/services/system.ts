@@ -171,6 +171,8 @@ const composed = async (stack: LocalStack, closers: (() => Promise<unknown>)[], 
     },
     ledger,
     ledgerRoom: { isShort: false },
+    // No case over services asks another principal from inside a turn.
+    replies: { listen: () => ({ wait: async () => undefined, done: () => undefined }) },
     counters: countersOver(executorBus),
     get registry() {
       return scene.registry;

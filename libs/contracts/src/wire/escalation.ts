@@ -1,14 +1,16 @@
 import { z } from 'zod';
 import { bounded } from '../bounded.ts';
-import { CapabilityGrant, CapabilityRequest } from '../grants.ts';
+import { Capability, CapabilityGrant, CapabilityRequest } from '../grants.ts';
 import { Address } from '../principals.ts';
 import { Id, NameId, Purpose } from '../scalars.ts';
 import { Ts } from '../time.ts';
-import { Because } from './management.ts';
+import { Because, CommandId } from './management.ts';
+import { Revision } from './revision.ts';
+import { replyMessage, wireMessage } from './wire.ts';
 
 /**
  * A question that a turn ended on, waiting for a person. Its id is that of the authority it asks for, where it names some, so
- * that the same ask has one place however often it is repeated; otherwise that of its audit record.
+ * that the same ask has one place however often it is repeated; otherwise it follows from who asked whom, for what and why.
  */
 export const EscalationQuestion = z.strictObject({
   id: NameId,
@@ -54,3 +56,59 @@ export const EscalationEvent = z.discriminatedUnion('type', [
   EscalationWithdrawn,
 ]);
 export type EscalationEvent = z.infer<typeof EscalationEvent>;
+
+export const EscalationStatus = z.enum(['open', 'approved', 'narrowed', 'refused', 'expired', 'withdrawn']);
+
+/** A question and what became of it. `grant` is what an approval gave; its id follows from the question's. */
+export const EscalationItem = z.strictObject({
+  question: EscalationQuestion,
+  status: EscalationStatus,
+  grant: CapabilityGrant.optional(),
+});
+export type EscalationItem = z.infer<typeof EscalationItem>;
+
+/** Between services: keeps a question before its turn is told as escalated. The same question again while it is open changes nothing. */
+export const EscalationOpen = wireMessage('escalation.open/1', z.strictObject({ question: EscalationQuestion }));
+export type EscalationOpen = z.infer<typeof EscalationOpen.schema>;
+export const EscalationOpenReply = replyMessage('escalation.open.reply/1', z.strictObject({ escalationId: NameId, revision: Revision }));
+
+/** The questions that the caller asked, is asked, or owns what is asked for, newest first. */
+export const EscalationList = wireMessage(
+  'escalation.list/1',
+  z.strictObject({ status: EscalationStatus.optional(), limit: z.int().min(1).max(100).optional() }),
+);
+export type EscalationList = z.infer<typeof EscalationList.schema>;
+export const EscalationsAt = z.strictObject({ escalations: bounded(z.array(EscalationItem), 0, 100), revision: Revision });
+export type EscalationsAt = z.infer<typeof EscalationsAt>;
+export const EscalationListReply = replyMessage('escalation.list.reply/1', EscalationsAt);
+
+/** One question; to others than those it concerns it is not there. */
+export const EscalationShow = wireMessage('escalation.show/1', z.strictObject({ escalationId: NameId }));
+export type EscalationShow = z.infer<typeof EscalationShow.schema>;
+export const EscalationAt = z.strictObject({ escalation: EscalationItem, revision: Revision });
+export type EscalationAt = z.infer<typeof EscalationAt>;
+export const EscalationReply = replyMessage('escalation.reply/1', EscalationAt);
+
+/**
+ * What a reviewer says. An approval gives `capabilities`, or all that was asked for: it may narrow and not widen. Its grant is for the
+ * purpose of the question, ends at `expiresAt` (an hour from the answer when absent), allows `usesMax` uses (one when absent), and
+ * cannot be passed on.
+ */
+export const EscalationResolution = z.discriminatedUnion('answer', [
+  z.strictObject({
+    answer: z.literal('approve'),
+    capabilities: bounded(z.array(Capability), 1, 64).optional(),
+    expiresAt: Ts.optional(),
+    usesMax: z.int().min(1).max(1_000_000).optional(),
+  }),
+  z.strictObject({ answer: z.literal('refuse'), reason: Because.optional() }),
+  z.strictObject({ answer: z.literal('withdraw'), reason: Because.optional() }),
+]);
+export type EscalationResolution = z.infer<typeof EscalationResolution>;
+
+/** Answers a question as its reviewer or the owner, or withdraws one's own. */
+export const EscalationResolve = wireMessage(
+  'escalation.resolve/1',
+  z.strictObject({ commandId: CommandId, escalationId: NameId, resolution: EscalationResolution }),
+);
+export type EscalationResolve = z.infer<typeof EscalationResolve.schema>;
