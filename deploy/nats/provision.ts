@@ -8,11 +8,11 @@ const setting = (name: string): string => {
   process.exit(1);
 };
 
-const lease = process.env['SHAREDOS_TURN_LEASE_MS'];
-const made = await provision(
-  { servers: setting('SHAREDOS_NATS_URL').split(','), user: 'provisioner', pass: setting('SHAREDOS_NATS_PASSWORD') },
-  lease === undefined || lease === '' ? {} : { turnLeaseMs: Number(lease) },
-);
+const made = await provision({
+  servers: setting('SHAREDOS_NATS_URL').split(','),
+  user: 'provisioner',
+  pass: setting('SHAREDOS_NATS_PASSWORD'),
+});
 if (!made.ok) {
   process.stderr.write(`provision: ${describeProvisionRefusal(made.error)}\n`);
   process.exit(1);

@@ -1,4 +1,4 @@
-import { PROVISIONER, type BrokerPrincipal, serviceInboxPrefix, serviceRights } from '@sharedos/bus';
+import { PROVISIONER, WORK_QUEUES, type BrokerPrincipal, serviceInboxPrefix, serviceRights, subjectPatterns } from '@sharedos/bus';
 import {
   type Address,
   SCHEMA_HEADER,
@@ -43,6 +43,7 @@ const LOOKERS: Readonly<Record<StreamName, ServiceName>> = {
   SEALS: 'audit-projector',
   LOG: 'authorizer',
 };
+const QUEUED = WORK_QUEUES['tool-executor'].verbs.flatMap(subjectPatterns);
 export const STREAMS = Object.keys(LOOKERS) as StreamName[];
 const TIMEOUT_MS = 5_000;
 
@@ -77,7 +78,8 @@ export const startBroker = async (principals: readonly BrokerPrincipal[]): Promi
   for (const name of SERVICE_NAMES) {
     const raw = await connection(stack.credentials.service(name));
     for (const pattern of serviceRights(name).subscribe) {
-      if (!pattern.startsWith('sharedos.')) continue;
+      // That something was queued is heard and never answered.
+      if (!pattern.startsWith('sharedos.') || QUEUED.includes(pattern)) continue;
       raw.nats.subscribe(pattern, {
         callback: (error, message) => {
           if (error !== null) return;

@@ -1,4 +1,4 @@
-import type { BrokerPrincipal } from '@sharedos/bus';
+import { type BrokerPrincipal, laneConsumer, laneFilter } from '@sharedos/bus';
 import { REQUEST_BYTES_MAX, SCHEMA_HEADER, SERVICE_NAMES, inboxPrefix, namespaceSubject, principalSubject } from '@sharedos/contracts';
 import { waitFor } from '@sharedos/testing';
 import { connect } from 'nats';
@@ -493,7 +493,18 @@ const drainOwnRequests = async (): Promise<void> => {
   const executor = asService('tool-executor').nats;
   const inbox = `_INBOX_SERVICE.tool-executor.drain${Math.random().toString(36).slice(2)}`;
   const taken = executor.subscribe(inbox);
-  executor.publish('$JS.API.CONSUMER.MSG.NEXT.TURNS.tool-executor', JSON.stringify({ batch: 100, no_wait: true }), { reply: inbox });
+  const lane = { namespaceId: 'tenant', verb: 'turn.request' } as const;
+  const consumer = laneConsumer(lane);
+  const config = {
+    durable_name: consumer,
+    name: consumer,
+    filter_subject: laneFilter(lane),
+    ack_policy: 'explicit',
+    deliver_policy: 'all',
+  };
+  const create = `$JS.API.CONSUMER.CREATE.TURNS.${consumer}.${laneFilter(lane)}`;
+  await executor.request(create, JSON.stringify({ stream_name: 'TURNS', config }), { timeout: DEADLINE_MS });
+  executor.publish(`$JS.API.CONSUMER.MSG.NEXT.TURNS.${consumer}`, JSON.stringify({ batch: 100, no_wait: true }), { reply: inbox });
   for await (const message of taken) {
     if (message.headers?.code === 404 || message.headers?.code === 408) break;
     message.respond('+ACK');

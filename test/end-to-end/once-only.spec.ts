@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { provision } from '@sharedos/bus';
+import { laneConsumer, provision } from '@sharedos/bus';
 import type { ScriptedCall } from '@sharedos/client';
 import type { AuditEvent, ExecutionResult, LedgerRecord, TurnRequest } from '@sharedos/contracts';
 import { foldExecution } from '@sharedos/kernel';
@@ -9,7 +9,7 @@ import { connect } from 'nats';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Executors, executorsOf, stopWhere } from '../support/executors.ts';
 import { answerOf, submit, turnOf } from '../support/many-turns.ts';
-import { ALICE, BOB, type TestSystem, startTestSystem } from '../support/test-system.ts';
+import { ALICE, BOB, NAMESPACE, type TestSystem, startTestSystem } from '../support/test-system.ts';
 import { type TurnEvidence, turnEvidence } from '../support/turn-evidence.ts';
 
 /** Short, so that what a dead executor held is offered again soon. */
@@ -427,7 +427,7 @@ const refuseAnswers = async (): Promise<() => Promise<void>> => {
   });
   const { user, password } = system.stack.credentials.provisioner;
   return async () => {
-    const restored = await provision({ servers: system.stack.natsUrl, user, pass: password }, { turnLeaseMs: TURN_LEASE_MS });
+    const restored = await provision({ servers: system.stack.natsUrl, user, pass: password });
     expect(restored).toEqual({ ok: true, value: undefined });
   };
 };
@@ -435,5 +435,7 @@ const refuseAnswers = async (): Promise<() => Promise<void>> => {
 /** Requests that are with an executor for the second time or more. */
 const redelivered = (): Promise<number> =>
   asProvisioner(
-    async (connection) => (await (await connection.jetstreamManager()).consumers.info('TURNS', 'tool-executor')).num_redelivered,
+    async (connection) =>
+      (await (await connection.jetstreamManager()).consumers.info('TURNS', laneConsumer({ namespaceId: NAMESPACE, verb: 'turn.request' })))
+        .num_redelivered,
   );

@@ -9,12 +9,14 @@ import { backoffMs, pause, within } from './waiting.ts';
 import type { QueuedDelivery, WorkQueue, WorkQueueOptions } from './work-queue.ts';
 
 /** One message in the hands of a forwarder. It is settled by the first of `done`, `nak` and `term`. */
-export interface ForwardDelivery extends Omit<QueuedDelivery, 'ack' | 'signal'> {
+export interface ForwardDelivery extends Omit<QueuedDelivery, 'ack' | 'signal' | 'waitingBehind'> {
   /** Takes the message out of the queue, without waiting to hear that the broker did: if it did not, it comes again. */
   done(): void;
 }
 
-export interface ForwardQueueOptions extends Pick<WorkQueueOptions, 'stream' | 'consumer' | 'onDefect' | 'onTrouble' | 'onTerminated'> {
+export interface ForwardQueueOptions extends Pick<WorkQueueOptions, 'stream' | 'onDefect' | 'onTrouble' | 'onTerminated'> {
+  /** An existing durable pull consumer with explicit acknowledgement. */
+  readonly consumer: string;
   /** Handlers at once, and messages asked for at once. */
   readonly concurrency: number;
   /** Must end well within the consumer's `ack_wait`: no lease is extended. */

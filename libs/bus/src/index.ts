@@ -10,6 +10,7 @@ export * from './one-answer.ts';
 export * from './permissions.ts';
 export * from './provision.ts';
 export { type PublishStoredOptions, type StoreRefusal, type StoredAck } from './publish-stored.ts';
+export { laneConsumer, laneFilter } from './queue-lane.ts';
 export * from './read-subject.ts';
 export * from './roots-setting.ts';
 export * from './serve.ts';

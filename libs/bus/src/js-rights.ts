@@ -28,7 +28,15 @@ export const jetStreamRights = {
     `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`,
   ],
 
-  /** `workQueue`: an existing durable consumer, pulled from and acknowledged. */
+  /** `workQueue`: a durable consumer for each namespace, made, pulled from and acknowledged. @param pattern Subjects of all of them. */
+  workOff: (stream: string, pattern: string): readonly string[] => [
+    `$JS.API.STREAM.INFO.${stream}`,
+    `$JS.API.CONSUMER.CREATE.${stream}.*.${pattern}`,
+    `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`,
+    `$JS.ACK.${stream}.*.>`,
+  ],
+
+  /** `forwardQueue`: an existing durable consumer, pulled from and acknowledged. */
   consume: (stream: string, consumer: string): readonly string[] => [
     `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`,
     `$JS.ACK.${stream}.${consumer}.>`,

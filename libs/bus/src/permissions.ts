@@ -33,9 +33,13 @@ export interface BrokerPrincipal {
 /** The user that makes the streams; it can neither publish into them nor read them. */
 export const PROVISIONER = 'provisioner';
 
+/** The streams that a service works off in lanes, one for each namespace, whose consumers it makes itself. @see work-queue.ts */
+export const WORK_QUEUES = {
+  'tool-executor': { stream: 'TURNS', verbs: ['turn.request', 'turn.recipient'] },
+} as const satisfies Partial<Record<ServiceName, { readonly stream: StreamName; readonly verbs: readonly SubjectVerb[] }>>;
+
 /** The durable consumers that the provisioner makes, by the service that pulls from them. @see streams.ts */
 export const DURABLE_CONSUMERS = {
-  'tool-executor': { stream: 'TURNS', name: 'tool-executor' },
   'audit-projector': { stream: 'LEDGER', name: 'audit-projector' },
 } as const satisfies Partial<Record<ServiceName, { readonly stream: StreamName; readonly name: string }>>;
 
@@ -123,6 +127,8 @@ export const serviceRights = (service: ServiceName): UserRights => {
     subscribe: unique([
       `${serviceInboxPrefix(service)}.>`,
       ...served.flatMap(({ verb }) => subjectPatterns(verb)),
+      // What is queued is taken from the stream; that something was, is heard.
+      ...(workQueueOf(service)?.verbs.flatMap(subjectPatterns) ?? []),
       ...discoveryRights(service),
     ]),
   };
@@ -159,8 +165,12 @@ export const streamsOf = (service: ServiceName): readonly StreamName[] => {
   ];
 };
 
+const workQueueOf = (service: ServiceName): { readonly stream: StreamName; readonly verbs: readonly SubjectVerb[] } | undefined =>
+  Object.entries(WORK_QUEUES).find(([name]) => name === service)?.[1];
+
 const readingRights = (service: ServiceName): readonly string[] => {
   const read = rowsWhere('internal-stream').filter(({ row }) => row.readBy.includes(service));
+  const queue = workQueueOf(service);
   const durable = Object.entries(DURABLE_CONSUMERS).find(([name]) => name === service)?.[1];
   return [
     // Each stream is checked at start; a write whose fate is unknown is read back; a queued request can be listed.
@@ -170,6 +180,9 @@ const readingRights = (service: ServiceName): readonly string[] => {
       ...subjectPatterns(verb).flatMap((pattern) => jetStreamRights.follow(row.stream, pattern)),
     ]),
     ...(durable === undefined ? [] : jetStreamRights.consume(durable.stream, durable.name)),
+    ...(queue === undefined
+      ? []
+      : queue.verbs.flatMap(subjectPatterns).flatMap((pattern) => jetStreamRights.workOff(queue.stream, pattern))),
     // A principal's turns are listed from what they were answered.
     ...(service === 'tool-executor'
       ? (['turn.event', 'turn.result'] as const).flatMap((verb) =>

@@ -1,4 +1,4 @@
-import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig, connect, nanos } from 'nats';
+import { AckPolicy, DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig, connect, nanos } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type TestServer, testServer } from './broker.fixture.ts';
 import { checkStreams, describeProvisionRefusal, provision } from './provision.ts';
@@ -24,16 +24,20 @@ describe('provisioning', () => {
     expect(made.map(({ config }) => config.name).toSorted()).toEqual(NAMES);
     expect(await provisioned()).toEqual({ ok: true, value: undefined });
     expect((await server.jsm.streams.list().next()).map(({ config }) => config)).toEqual(made.map(({ config }) => config));
-    const turns = (await server.jsm.consumers.info('TURNS', 'tool-executor')).config;
-    expect(turns).toMatchObject({ ack_policy: 'explicit', max_deliver: -1, ack_wait: nanos(30_000) });
-    expect(turns.deliver_subject).toBeUndefined();
-    expect((await server.jsm.consumers.info('LEDGER', 'audit-projector')).config.ack_policy).toBe('explicit');
+    const outcomes = (await server.jsm.consumers.info('LEDGER', 'audit-projector')).config;
+    expect(outcomes).toMatchObject({ ack_policy: 'explicit', max_deliver: -1, ack_wait: nanos(30_000) });
+    expect(outcomes.deliver_subject).toBeUndefined();
     expect(await checkStreams(server.admin)).toEqual({ ok: true, value: undefined });
   });
-  it('changes the lease of a turn in place', async () => {
-    await provisioned();
-    await provisioned({ turnLeaseMs: 1_500 });
-    expect((await server.jsm.consumers.info('TURNS', 'tool-executor')).config.ack_wait).toBe(nanos(1_500));
+  it('is refused while the one consumer stands that all requests once had, since no tenant could have its own', async () => {
+    await server.jsm.streams.add(settings.TURNS);
+    await server.jsm.consumers.add('TURNS', { durable_name: 'tool-executor', ack_policy: AckPolicy.Explicit });
+    expect(await provisioned()).toMatchObject({
+      ok: false,
+      error: { kind: 'contradiction', of: 'consumer tool-executor of TURNS', setting: 'existence', wanted: false },
+    });
+    await server.jsm.consumers.delete('TURNS', 'tool-executor');
+    expect(await provisioned()).toMatchObject({ ok: true });
   });
   it('brings a stream with other limits to ours, never takes room away, and keeps what is in it', async () => {
     await server.jsm.streams.add({

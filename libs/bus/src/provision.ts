@@ -23,6 +23,7 @@ export type ProvisionRefusal =
   | Unavailable;
 
 const REQUEST_TIMEOUT_MS = 5_000;
+const FORMER = { stream: 'TURNS', name: 'tool-executor' };
 
 /**
  * Creates the streams and durable consumers, or brings existing ones to the present settings. May be run again at any time and
@@ -43,7 +44,9 @@ export const provision = async (connection: ConnectionOptions, options: StreamOp
       const made = await bringStream(manager, settings);
       if (!made.ok) return made;
     }
-    for (const { stream, settings } of consumerSettings(options)) {
+    const former = await noFormerConsumer(manager);
+    if (!former.ok) return former;
+    for (const { stream, settings } of consumerSettings()) {
       const made = await bringConsumer(manager, stream, settings);
       if (!made.ok) return made;
     }
@@ -116,6 +119,17 @@ const bringConsumer = async (
   const of = `consumer ${settings.durable_name} of ${stream}`;
   const made = await refusedOr<ConsumerInfo>(of, () => manager.consumers.add(stream, settings));
   return made.ok ? sameSettings(of, made.value.config, settings) : made;
+};
+
+/**
+ * One consumer once worked off all requests. It overlaps those of the namespaces, which the broker then does not let anybody make.
+ * Its operator removes it, once no executor of that time runs: what is queued stays.
+ */
+const noFormerConsumer = async (manager: JetStreamManager): Promise<Result<void, ProvisionRefusal>> => {
+  const of = `consumer ${FORMER.name} of ${FORMER.stream}`;
+  const found = await found404(of, () => manager.consumers.info(FORMER.stream, FORMER.name));
+  if (!found.ok) return found;
+  return found.value === undefined ? ok(undefined) : err({ kind: 'contradiction', of, setting: 'existence', found: true, wanted: false });
 };
 
 const unchangeable = (of: string, { config }: StreamInfo, wanted: StreamSettings): Result<void, ProvisionRefusal> => {

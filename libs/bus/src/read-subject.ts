@@ -125,6 +125,30 @@ export const streamInfo = async (
   return info.ok ? info : unavailable(refusalReason(info.error));
 };
 
+/** How many messages the stream holds on each subject that a filter covers, given out or not. */
+export const subjectCounts = async (
+  bus: Bus,
+  stream: string,
+  filterSubject: string,
+  options: { readonly timeoutMs: number },
+): Promise<Result<Readonly<Record<string, number>>, Unavailable>> => {
+  const counts: Record<string, number> = {};
+  for (let offset = 0; ;) {
+    const question = { subjects_filter: filterSubject, offset };
+    const info = await askJetStream<StreamInfo & { readonly total?: number }>(
+      bus,
+      `$JS.API.STREAM.INFO.${stream}`,
+      question,
+      options.timeoutMs,
+    );
+    if (!info.ok) return unavailable(refusalReason(info.error));
+    const page = Object.entries(info.value.state.subjects ?? {});
+    for (const [natsSubject, count] of page) counts[natsSubject] = count;
+    offset += page.length;
+    if (page.length === 0 || offset >= (info.value.total ?? 0)) return ok(counts);
+  }
+};
+
 const getMessage = async (
   bus: Bus,
   stream: string,

@@ -45,6 +45,8 @@ export interface DeliveryPlace {
   readonly consumerSequence: number;
   readonly deliveryCount: number;
   readonly storedAt: number;
+  /** Messages of the consumer that nobody was given yet. */
+  readonly pending: number;
 }
 
 /**
@@ -58,7 +60,15 @@ export const placeOf = (reply: string | undefined): DeliveryPlace | undefined =>
   const [deliveryCount, sequence, consumerSequence] = tokens.slice(at, at + 3).map(Number);
   const storedAt = Math.floor(Number(tokens[at + 3]) / 1_000_000);
   if (!(Number(sequence) > 0) || !(Number(consumerSequence) > 0) || !(Number(deliveryCount) > 0)) return undefined;
-  return { deliveryCount: Number(deliveryCount), sequence: Number(sequence), consumerSequence: Number(consumerSequence), storedAt };
+  const pending = Number(tokens[at + 4]);
+  if (!(pending >= 0)) return undefined;
+  return {
+    deliveryCount: Number(deliveryCount),
+    sequence: Number(sequence),
+    consumerSequence: Number(consumerSequence),
+    storedAt,
+    pending,
+  };
 };
 
 export const storedFromDelivery = (message: Msg, place: DeliveryPlace): StoredMessage => ({

@@ -13,8 +13,6 @@ import {
 import { DURABLE_CONSUMERS, streamSubjects } from './permissions.ts';
 
 export interface StreamOptions {
-  /** How long a taken turn request may stay without a sign of life before another executor is offered it. Default 30 000. */
-  readonly turnLeaseMs?: number;
   readonly storage?: 'file' | 'memory';
   /** Other sizes than the usual ones, in bytes; the server sets the room aside at once. LOG has no bound unless one is given here. */
   readonly bytesMax?: Partial<Readonly<Record<StreamName, number>>>;
@@ -26,7 +24,7 @@ export interface StreamOptions {
 export type StreamSettings = Partial<StreamConfig> & Pick<StreamConfig, 'name' | 'subjects' | 'retention' | 'storage' | 'discard'>;
 export type ConsumerSettings = Partial<ConsumerConfig> & { readonly durable_name: string };
 
-export const TURN_LEASE_MS = 30_000;
+const LEASE_MS = 30_000;
 const TURNS_QUEUED_PER_PRINCIPAL_MAX = 50;
 const MESSAGES_PER_INBOX_MAX = 1_000;
 const DAY_MS = 86_400_000;
@@ -97,11 +95,9 @@ export const streamSettings = (options: StreamOptions = {}): Readonly<Record<Str
   };
 };
 
-/** The consumers that outlive their readers, by stream. Both are pulled from, and forget nothing that was not acknowledged. */
-export const consumerSettings = (
-  options: StreamOptions = {},
-): readonly { readonly stream: StreamName; readonly settings: ConsumerSettings }[] =>
-  Object.entries(DURABLE_CONSUMERS).map(([service, { stream, name }]) => ({
+/** The consumers that outlive their readers, by stream. They are pulled from, and forget nothing that was not acknowledged. */
+export const consumerSettings = (): readonly { readonly stream: StreamName; readonly settings: ConsumerSettings }[] =>
+  Object.values(DURABLE_CONSUMERS).map(({ stream, name }) => ({
     stream,
     settings: {
       durable_name: name,
@@ -110,7 +106,7 @@ export const consumerSettings = (
       replay_policy: ReplayPolicy.Instant,
       // After a last delivery a message would stay for ever with nobody to answer it.
       max_deliver: -1,
-      ack_wait: nanos(service === 'tool-executor' ? (options.turnLeaseMs ?? TURN_LEASE_MS) : TURN_LEASE_MS),
+      ack_wait: nanos(LEASE_MS),
       max_ack_pending: 1_024,
       max_waiting: 512,
     },

@@ -13,6 +13,7 @@ export class Taken implements QueuedDelivery, ForwardDelivery {
   readonly parsed: ParsedSubject | undefined;
   readonly sequence: number;
   readonly deliveryCount: number;
+  readonly waitingBehind: number;
   readonly signal: AbortSignal;
   readonly #bus: Bus;
   readonly #message: Msg;
@@ -26,6 +27,7 @@ export class Taken implements QueuedDelivery, ForwardDelivery {
     this.parsed = parseSubject(message.subject);
     this.sequence = place.sequence;
     this.deliveryCount = place.deliveryCount;
+    this.waitingBehind = place.pending;
     this.signal = signal;
   }
 

@@ -1,13 +1,15 @@
 import { principalSubject } from '@sharedos/contracts';
-import { AckPolicy, RetentionPolicy } from 'nats';
+import { RetentionPolicy } from 'nats';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Bus } from './bus.ts';
 import { jetStreamRights } from './js-rights.ts';
 import { type TestServer, store, testServer, until } from './broker.fixture.ts';
 import { OnePull } from './one-pull.ts';
+import { laneConsumer } from './queue-lane.ts';
 import { type QueuedDelivery, type WorkQueue, type WorkQueueOptions, workQueue } from './work-queue.ts';
 
 const LEASE_MS = 1_000;
+const PATTERN = 'sharedos.v1.*.turn.request.*.*';
 const subject = principalSubject('turn.request', 'acme', { kind: 'agent', agentId: 'a.b' });
 
 describe('a work queue', () => {
@@ -17,17 +19,13 @@ describe('a work queue', () => {
   let taken: QueuedDelivery[] = [];
   let defects: unknown[] = [];
 
-  const addConsumer = (): Promise<unknown> =>
-    server.jsm.consumers.add('TURNS', {
-      durable_name: 'worker',
-      ack_policy: AckPolicy.Explicit,
-      ack_wait: LEASE_MS * 1_000_000,
-      max_deliver: -1,
-    });
+  const addStream = (): Promise<unknown> =>
+    server.jsm.streams.add({ name: 'TURNS', subjects: [PATTERN], retention: RetentionPolicy.Workqueue });
   const work = (handle: WorkQueueOptions['handle'], more: Partial<WorkQueueOptions> = {}): WorkQueue => {
     const queue = workQueue(bus, {
       stream: 'TURNS',
-      consumer: 'worker',
+      verbs: ['turn.request'],
+      group: 'worker',
       concurrency: 2,
       leaseMs: LEASE_MS,
       handle: async (delivery) => {
@@ -41,6 +39,7 @@ describe('a work queue', () => {
     queues.push(queue);
     return queue;
   };
+  const consumerOf = (namespaceId: string) => server.jsm.consumers.info('TURNS', laneConsumer({ namespaceId, verb: 'turn.request' }));
   const acknowledge = async (delivery: QueuedDelivery): Promise<void> => void (await delivery.ack());
   const put = async (text: string, natsSubject = subject): Promise<void> => store(server, natsSubject, text);
   const left = async (): Promise<number> => (await server.jsm.streams.info('TURNS')).state.messages;
@@ -48,15 +47,17 @@ describe('a work queue', () => {
 
   beforeAll(async () => {
     // Only what the rights say: the queue must need nothing else.
-    server = await testServer({ publish: [...jetStreamRights.consume('TURNS', 'worker')], subscribe: ['_INBOX.narrow.>'] });
+    server = await testServer({
+      publish: [...jetStreamRights.workOff('TURNS', PATTERN)],
+      subscribe: ['_INBOX.narrow.>', PATTERN],
+    });
     bus = await server.connect({ user: 'narrow', inboxPrefix: '_INBOX.narrow' });
   });
   afterAll(() => server.end());
   beforeEach(async () => {
     taken = [];
     defects = [];
-    await server.jsm.streams.add({ name: 'TURNS', subjects: ['sharedos.v1.*.turn.request.>'], retention: RetentionPolicy.Workqueue });
-    await addConsumer();
+    await addStream();
   });
   afterEach(async () => {
     await Promise.all(queues.map((queue) => queue.stop({ graceMs: 0 })));
@@ -78,12 +79,12 @@ describe('a work queue', () => {
     });
   });
 
-  it('is alive while there is nothing to do, and not while its consumer is missing', async () => {
+  it('is alive while there is nothing to do, and not while its stream is missing', async () => {
     const queue = work(acknowledge);
-    await until('alive', () => queue.alive, 1_000);
-    await server.jsm.consumers.delete('TURNS', 'worker');
+    await until('alive', () => queue.alive);
+    await server.jsm.streams.delete('TURNS');
     await until('noticed', () => !queue.alive);
-    await addConsumer();
+    await addStream();
     await until('alive again', () => queue.alive);
   });
 
@@ -95,7 +96,7 @@ describe('a work queue', () => {
     });
     for (const text of ['1', '2', '3', '4']) await put(text);
     await until('two run', () => queue.running === 2);
-    const info = await server.jsm.consumers.info('TURNS', 'worker');
+    const info = await consumerOf('acme');
     expect([info.num_ack_pending, info.num_pending]).toEqual([2, 2]);
     release[0]?.();
     await until('the third is taken', () => taken.length === 3);
@@ -172,14 +173,15 @@ describe('a work queue', () => {
     const dying = await server.connect({ user: 'narrow', inboxPrefix: '_INBOX.narrow' });
     workQueue(dying, {
       stream: 'TURNS',
-      consumer: 'worker',
+      verbs: ['turn.request'],
+      group: 'worker',
       concurrency: 1,
       leaseMs: LEASE_MS,
       handle: () => dying.close(),
       onDefect: () => {},
     });
     await put('orphan');
-    await until('taken', async () => (await server.jsm.consumers.info('TURNS', 'worker')).num_ack_pending === 1);
+    await until('taken', async () => (await consumerOf('acme').catch(() => undefined))?.num_ack_pending === 1);
     work(acknowledge);
     await until('gone', async () => (await left()) === 0);
     expect(taken[0]).toMatchObject({ redelivered: true, deliveryCount: 2 });
@@ -202,19 +204,19 @@ describe('a work queue', () => {
   });
 
   it('hands back at once what arrives when nobody waits for it any more', async () => {
-    const pull = new OnePull(bus, 'TURNS', 'worker', 30_000);
-    expect(await pull.next()).toEqual({ kind: 'nothing' });
-    const given = pull.next();
-    await until('the broker holds the question', async () => (await server.jsm.consumers.info('TURNS', 'worker')).num_waiting === 1);
+    const queue = work(acknowledge);
+    await put('first');
+    await until('the consumer is there', async () => (await left()) === 0);
+    await queue.stop({ graceMs: 0 });
+    const pull = new OnePull(bus, 'TURNS');
+    const given = pull.next(laneConsumer({ namespaceId: 'acme', verb: 'turn.request' }));
     bus.statusChanged({ kind: 'disconnected' });
     bus.statusChanged({ kind: 'connected' });
     expect(await given).toMatchObject({ kind: 'failed' });
-    const began = Date.now();
     await put('stray');
     work(acknowledge);
     await until('gone', async () => (await left()) === 0);
-    expect(taken[0]?.deliveryCount).toBe(2);
-    expect(Date.now() - began).toBeLessThan(LEASE_MS - 100);
+    expect(texts()).toEqual(['first', 'stray']);
     await pull.stop();
   });
 
@@ -229,17 +231,15 @@ describe('a work queue', () => {
     await until('taken', () => texts().includes('after'));
   });
 
-  it('goes on by itself when its consumer is deleted and made again', async () => {
+  it('goes on by itself when a consumer is deleted', async () => {
     const trouble: string[] = [];
-    const queue = work(acknowledge, { onTrouble: (reason) => trouble.push(reason) });
+    work(acknowledge, { onTrouble: (reason) => trouble.push(reason) });
     await put('before');
     await until('taken', () => taken.length === 1);
-    await server.jsm.consumers.delete('TURNS', 'worker');
-    await until('noticed', () => !queue.alive);
-    expect(trouble).toHaveLength(1);
+    await server.jsm.consumers.delete('TURNS', laneConsumer({ namespaceId: 'acme', verb: 'turn.request' }));
     await put('after');
-    await addConsumer();
     await until('taken', () => texts().includes('after'));
+    expect(trouble).toHaveLength(1);
   });
 
   it('takes nothing more when it stops, waits for its handlers, and aborts them after the grace', async () => {
@@ -263,5 +263,72 @@ describe('a work queue', () => {
     expect([aborted, texts(), await left()]).toEqual([true, ['running'], 2]);
     work(acknowledge);
     await until('gone', async () => (await left()) === 0);
+  });
+
+  describe('between tenants', () => {
+    const of = (namespaceId: string): string => principalSubject('turn.request', namespaceId, { kind: 'human', userId: 'u' });
+    const tenants = (): (string | undefined)[] => taken.map(({ parsed }) => parsed?.namespaceId);
+    const backlog = async (namespaceId: string, count: number): Promise<void> => {
+      for (let sent = 0; sent < count; sent += 1) server.admin.publish(of(namespaceId), 'backlog');
+      await server.admin.flush();
+    };
+    /** Handlers that end when they are told to, one by one. */
+    const oneByOne = (concurrency: number, more: Partial<WorkQueueOptions> = {}) => {
+      const release: (() => void)[] = [];
+      const queue = work(
+        async (delivery) => {
+          await new Promise<void>((resolve) => release.push(resolve));
+          await delivery.ack();
+        },
+        { concurrency, ...more },
+      );
+      const endOne = async (): Promise<void> => {
+        const before = taken.length;
+        await until('one runs', () => release.length > 0);
+        release.shift()?.();
+        await until('the next is taken', () => taken.length > before);
+      };
+      return { queue, endOne };
+    };
+
+    it('takes the first of another before the next of one that has ten thousand waiting', async () => {
+      await backlog('large', 10_000);
+      const { endOne } = oneByOne(1);
+      await until('the backlog is begun', () => taken.length === 1);
+      await put('the only one', of('small'));
+      await until('it is known', async () => (await left()) === 10_001);
+      // What runs ends; what is taken next is not of the backlog.
+      await endOne();
+      await endOne();
+      expect(tenants().slice(0, 3)).toEqual(['large', 'small', 'large']);
+    });
+
+    it('takes from each in turn, and from no third less for what two have waiting', async () => {
+      await Promise.all(['a', 'b', 'c'].map((namespaceId) => backlog(namespaceId, 20)));
+      const { endOne } = oneByOne(1);
+      await until('begun', () => taken.length === 1);
+      for (let count = 0; count < 8; count += 1) await endOne();
+      const order = tenants();
+      for (let first = 0; first < 9; first += 3) expect(order.slice(first, first + 3).toSorted()).toEqual(['a', 'b', 'c']);
+    });
+
+    it('lets one that is alone have every handler', async () => {
+      await backlog('alone', 8);
+      const { queue } = oneByOne(4);
+      await until('all handlers work', () => queue.running === 4);
+      expect(tenants()).toEqual(['alone', 'alone', 'alone', 'alone']);
+    });
+
+    it('has no more of one in hand than its limit, whoever works, and goes on with the others', async () => {
+      await backlog('limited', 10);
+      const limits = { runningMax: async (namespaceId: string) => (namespaceId === 'limited' ? 2 : undefined) };
+      const first = oneByOne(4, limits);
+      const second = oneByOne(4, limits);
+      await until('two run', () => taken.length === 2);
+      await backlog('free', 6);
+      await until('the other six run', () => taken.length === 8);
+      expect(tenants().filter((tenant) => tenant === 'limited')).toHaveLength(2);
+      expect(first.queue.running + second.queue.running).toBe(8);
+    });
   });
 });

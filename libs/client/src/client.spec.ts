@@ -1,4 +1,4 @@
-import { type Bus, connectBus, route, serveRoutes, workQueue } from '@sharedos/bus';
+import { type Bus, connectBus, route, serveRoutes, WORK_QUEUES, workQueue } from '@sharedos/bus';
 import {
   type ExecutionResult,
   type ServiceName,
@@ -84,8 +84,8 @@ const publish = (bus: Bus, natsSubject: string, message: Parameters<Bus['publish
 /** Takes queued turns as the executor does and does with each what the test says. */
 const taking = (handle: (request: TurnRequest | undefined, sequence: number) => Promise<void>, bus: Bus = executor): void => {
   const queue = workQueue(bus, {
-    stream: 'TURNS',
-    consumer: 'tool-executor',
+    ...WORK_QUEUES['tool-executor'],
+    group: 'tool-executor',
     concurrency: 1,
     leaseMs: 30_000,
     handle: async (delivery) => {

@@ -136,10 +136,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
 
     const natsUrl = `nats://127.0.0.1:${natsPort}`;
     const redisUrl = `redis://:${redisPassword}@127.0.0.1:${redisPort}`;
-    const provisioned = await provision(
-      { servers: natsUrl, user: PROVISIONER, pass: passwordOf(PROVISIONER) },
-      options.turnLeaseMs === undefined ? {} : { turnLeaseMs: options.turnLeaseMs },
-    );
+    const provisioned = await provision({ servers: natsUrl, user: PROVISIONER, pass: passwordOf(PROVISIONER) });
     if (!provisioned.ok) throw new Error(describeProvisionRefusal(provisioned.error));
 
     const filesRoot = options.filesRoot ?? join(dataDir, 'files');

@@ -41,7 +41,7 @@ export const executorSettings = {
     .min(500)
     .max(600_000)
     .default(30_000)
-    .meta({ description: 'How long a taken request may stay without a sign of life; the same as the queue was made with' }),
+    .meta({ description: 'How long a taken request may stay without a sign of life before another executor is offered it' }),
   SHAREDOS_MAX_STEPS: count(1_000).default(16).meta({ description: 'Steps of a turn that states no limit' }),
   SHAREDOS_MAX_TOOL_CALLS: count(10_000)
     .optional()

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { AuthorityClient, runService, serveRoutes, storeAudit, workQueue } from '@sharedos/bus';
+import { AuthorityClient, runService, serveRoutes, storeAudit, WORK_QUEUES, workQueue } from '@sharedos/bus';
 import { escalateTool } from '@sharedos/kernel';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { RemoteAgentFailure, createEnvelope } from '@sharedos/runtime';
@@ -17,6 +17,14 @@ const REQUESTS_AT_ONCE = 64;
 const TURN_READ_MS = 60_000;
 
 const classOf = (error: unknown): string => (error instanceof Error ? error.name : 'not an error');
+
+/** How many turns of a namespace may run at once; `undefined` while nobody can say. */
+const turnsRunningMax =
+  (authority: AuthorityClient) =>
+  async (namespaceId: string): Promise<number | undefined> => {
+    const facts = await authority.namespace(namespaceId);
+    return facts.ok ? facts.value.settings.turnsRunningMax : undefined;
+  };
 
 await runService('tool-executor', executorSettings, async (settings, { bus, instance: name, clock, log, onDefect }) => {
   // A restarted process must not be taken for the one that claimed a turn before it.
@@ -85,10 +93,11 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     onDefect,
   });
   const queue = workQueue(bus, {
-    stream: 'TURNS',
-    consumer: 'tool-executor',
+    ...WORK_QUEUES['tool-executor'],
+    group: 'tool-executor',
     concurrency: settings.SHAREDOS_TURNS_AT_ONCE,
     leaseMs: settings.SHAREDOS_TURN_LEASE_MS,
+    runningMax: turnsRunningMax(new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS)),
     handle: service.take,
     onDefect,
     onTrouble: (reason) => log('queue trouble', { reason }),

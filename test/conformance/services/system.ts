@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Bus, AuthorityClient, type Route, connectBus, serveRoutes, storeAudit, workQueue } from '@sharedos/bus';
+import { type Bus, AuthorityClient, type Route, connectBus, serveRoutes, storeAudit, WORK_QUEUES, workQueue } from '@sharedos/bus';
 import { type SharedOS, connectSharedOS } from '@sharedos/client';
 import {
   type Address,
@@ -205,8 +205,8 @@ const composed = async (stack: LocalStack, closers: (() => Promise<unknown>)[], 
   const answering = await serveRoutes(executorBus, { ...serving, service: 'tool-executor', routes: executor.routes });
   closers.push(() => answering.stop({ graceMs: 0 }));
   const queue = workQueue(executorBus, {
-    stream: 'TURNS',
-    consumer: 'tool-executor',
+    ...WORK_QUEUES['tool-executor'],
+    group: 'tool-executor',
     concurrency: 4,
     leaseMs: LEASE_MS,
     handle: executor.take,
