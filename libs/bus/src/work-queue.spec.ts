@@ -309,7 +309,7 @@ describe('a work queue', () => {
       await until('begun', () => taken.length === 1);
       for (let count = 0; count < 8; count += 1) await endOne();
       const order = tenants();
-      for (let first = 0; first < 9; first += 3) expect(order.slice(first, first + 3).toSorted()).toEqual(['a', 'b', 'c']);
+      for (let first = 0; first < 9; first += 3) expect(new Set(order.slice(first, first + 3))).toEqual(new Set(['a', 'b', 'c']));
     });
 
     it('lets one that is alone have every handler', async () => {
