@@ -1,5 +1,6 @@
 import { BusConnectError, connectBus } from '@sharedos/bus';
 import { type Address, addressPath, encodeName, inboxPrefix } from '@sharedos/contracts';
+import { type EscalationCommands, escalationCommands } from './escalations.ts';
 import { type AgentOptions, type Decide, type RunningAgent, runAgent } from './agent.ts';
 import { type RecomputeOptions, blameOperation, explainRecord, recomputePages } from './audit-recompute.ts';
 import { type AuditItem, type AuditOptions, type ReplayOptions, replayAudit, replayPages } from './audit-replay.ts';
@@ -47,6 +48,7 @@ export interface SharedOS {
   readonly policy: PolicyCommands;
   readonly settings: SettingsCommands;
   readonly agents: AgentCommands;
+  readonly escalations: EscalationCommands;
   readonly tools: ToolCommands;
   readonly messages: Inbox;
   readonly records: RecordQueries;
@@ -101,6 +103,7 @@ export const connectSharedOS = async (options: ConnectOptions): Promise<SharedOS
     policy: policyCommands(session),
     settings: settingsCommands(session),
     agents: agentCommands(session),
+    escalations: escalationCommands(session),
     tools: toolCommands(session),
     messages: inboxOf(session),
     records: recordQueries(session),

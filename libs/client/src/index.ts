@@ -5,6 +5,7 @@ export type { AuditItem, AuditOptions, ReplayOptions } from './audit-replay.ts';
 export type { AuditTail, AuditTailOptions, Gap } from './audit-tail.ts';
 export * from './client-error.ts';
 export * from './connect-sharedos.ts';
+export type { EscalationCommands } from './escalations.ts';
 export type { GrantCommands } from './grants.ts';
 export type { AgentCommands, ChangeOptions, PolicyCommands, SettingsCommands } from './management.ts';
 export type { Inbox, OutgoingMessage } from './messages.ts';
