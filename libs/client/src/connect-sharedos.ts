@@ -1,5 +1,17 @@
 import { BusConnectError, connectBus } from '@sharedos/bus';
-import { type Address, addressPath, encodeName, inboxPrefix } from '@sharedos/contracts';
+import {
+  type Address,
+  addressPath,
+  type BlamedOperation,
+  encodeName,
+  type ExplainedRecord,
+  inboxPrefix,
+  type RecomputedPage,
+  type RecordsBlame,
+  type RecordsExplain,
+  type RecordsPage,
+  type Result,
+} from '@sharedos/contracts';
 import { type EscalationCommands, escalationCommands } from './escalations.ts';
 import { type AgentOptions, type Decide, type RunningAgent, runAgent } from './agent.ts';
 import { type RecomputeOptions, blameOperation, explainRecord, recomputePages } from './audit-recompute.ts';
@@ -20,7 +32,6 @@ import { type RecordQueries, recordQueries } from './records.ts';
 import type { Session } from './session.ts';
 import { type ToolCommands, toolCommands } from './tools.ts';
 import { type Turns, turnsOf } from './turns.ts';
-import type { RecordsPage, Result } from '@sharedos/contracts';
 
 export { BusConnectError };
 

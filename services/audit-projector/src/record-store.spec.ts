@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { chainAfter, chainStart } from '@sharedos/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { alice, fold, recordOf, recordStore } from './record.fixture.ts';
-import type { RecordFilter, RecordStore } from './record-store.ts';
+import type { RecordFilter } from './record-queries.ts';
+import type { RecordStore } from './record-store.ts';
 
 const bob = { kind: 'agent', agentId: 'bob' } as const;
 const page = { after: 0, limit: 10 };
