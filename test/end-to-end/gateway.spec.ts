@@ -66,7 +66,10 @@ describe('whoever has no token that names a known principal', () => {
     ['a token for somebody else to take', () => gateway.token('alice', { audience: 'another-service' })],
     ['a token that has expired', () => gateway.token('alice', { expires: '-1m' })],
     ['a token of a stranger', () => gateway.token('mallory')],
-    ['a token that another key signed', async () => gateway.token('alice', { key: (await generateKeyPair('EdDSA')).privateKey })],
+    [
+      'a token that another key signed',
+      async (): Promise<string> => gateway.token('alice', { key: (await generateKeyPair('EdDSA')).privateKey }),
+    ],
     [
       'a token of an algorithm that is not taken',
       async () => gateway.token('alice', { algorithm: 'ES256', key: (await generateKeyPair('ES256')).privateKey }),
@@ -82,7 +85,7 @@ describe('whoever has no token that names a known principal', () => {
         return `${part({ alg: 'none' })}.${part({ sub: 'alice', iss: 'https://issuer.test', aud: 'sharedos', exp: 4_000_000_000 })}.`;
       },
     ],
-  ] as const)('is refused with %s', async (_, token) => {
+  ] as readonly (readonly [string, () => Promise<string | null>])[])('is refused with %s', async (_, token) => {
     const answer = await asked('GET', '/v1/tools', { token: await token() });
     expect(answer).toMatchObject({ status: 401, body: refusal('unauthorized') });
     expect(answer.headers.get('www-authenticate')).toBe('Bearer');

@@ -45,7 +45,9 @@ describe('a tool that may not be discovered', () => {
   it('is unavailable, and only the record says why', () => {
     const verdict = call([], inWork);
     expect(heard(verdict)).toBe('denied tool_unavailable no_matching_grant');
-    expect(verdict.recorded).toMatchObject([{ request: ceiling, consume: false, mode: 'discover', decided: { decision: { allowed: false } } }]);
+    expect(verdict.recorded).toMatchObject([
+      { request: ceiling, consume: false, mode: 'discover', decided: { decision: { allowed: false } } },
+    ]);
     expect(verdict.recorded[0]?.decided.decision).not.toHaveProperty('requiredAuthority');
     expect(verdict).not.toHaveProperty('resource');
   });

@@ -142,7 +142,7 @@ const answer = async (
     { ...by, grantId: grant.value.id },
     { type: 'IssueGrant', grant: grant.value },
   );
-  return given.ok ? run(approval(asIssued(given.value.grant)), given.value.acts) : given;
+  return given.ok ? run(approval(asIssued(given.value.value.grant)), given.value.acts) : given;
 };
 
 /** A grant as it was issued, whether or not it was revoked since. */

@@ -67,7 +67,8 @@ export const openAuthority =
       ...(runtime === undefined ? {} : { runtime }),
       ...(enabled === undefined ? {} : { toolNamespaces: [...enabled] }),
     };
-    if ('authority' in loaded) return { ok: true, value: { status: 'resolved', ...opened, ...underPolicy, snapshot: loaded.authority.snapshot } };
+    if ('authority' in loaded)
+      return { ok: true, value: { status: 'resolved', ...opened, ...underPolicy, snapshot: loaded.authority.snapshot } };
     const { code, detail } = loaded.failure;
     return {
       ok: true,

@@ -120,7 +120,7 @@ describe('one budget over a tree of grants', () => {
     ];
     const world = await worldWith(tree, true);
     const turns = await Promise.all(Array.from({ length: 20 }, (_, leaf) => turnOf(world, tree, 5 + leaf)));
-    const verdicts = await Promise.all(Array.from({ length: 200 }, (_, call) => turns[call % 20]?.(`operation-${call}`)));
+    const verdicts = await Promise.all(Array.from({ length: 200 }, async (_, call) => turns[call % 20]?.(`operation-${call}`)));
     expect(verdicts.filter((verdict) => verdict?.status === 'allowed')).toHaveLength(10);
     expect(verdicts.filter((verdict) => verdict?.code === 'grant_exhausted')).toHaveLength(190);
     await world.close();

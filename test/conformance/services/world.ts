@@ -82,7 +82,7 @@ export class ServicesWorld {
 
   async issue(grant: Bag): Promise<void> {
     const { revokedAt, ...issued } = CapabilityGrant.parse(this.inside(grant));
-    await this.system.append(issued.namespaceId, issued.id, { type: 'GrantIssued', grant: issued });
+    await this.system.append({ category: 'grant', namespaceId: issued.namespaceId, id: issued.id }, { type: 'GrantIssued', grant: issued });
     if (revokedAt !== undefined) await this.#append(issued, { type: 'GrantRevoked', grantId: issued.id, revokedAt });
   }
 
@@ -107,7 +107,7 @@ export class ServicesWorld {
   }
 
   #append(grant: Bag, event: GrantEvent): Promise<void> {
-    return this.system.append(grant['namespaceId'] as string, grant['id'] as string, event);
+    return this.system.append({ category: 'grant', namespaceId: grant['namespaceId'] as string, id: grant['id'] as string }, event);
   }
 
   #setScene(): void {
