@@ -16,6 +16,7 @@ import {
 import { waitFor } from '@sharedos/testing';
 import { type NatsConnection, connect, headers } from 'nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { EXAMPLES } from '../../scripts/schemas/examples.ts';
 import { ALICE, AUDITOR, BOB, NAMESPACE, SCOUT, type TestSystem, startTestSystem } from '../support/test-system.ts';
 
 const DEADLINE_MS = 30_000;
@@ -221,42 +222,25 @@ const VERBS = (Object.keys(SUBJECTS) as (keyof typeof SUBJECTS)[]).filter(
   (verb): verb is PrincipalRequestVerb => SUBJECTS[verb].use === 'principal-request',
 );
 
-/** A body that each verb would take. */
-const GOOD: Readonly<Record<string, object>> = {
-  'turn.cancel': { executionId: 'nobody' },
-  'turn.list': {},
-  'turn.get': { executionId: 'nobody' },
+/** A body that each verb would take: those of which more is made below, and the published example of every other. */
+const GOOD: Readonly<Partial<Record<PrincipalRequestVerb, object>>> = {
   'grant.issue': {
     commandId: 'c',
     grant: { id: 'never', subject: BOB, capabilities: [{ resource: { namespace: 'files', path: [] }, actions: ['read'], scope: 'exact' }] },
   },
-  'policy.set': { commandId: 'c', document: { language: 'sharedos.rules/1', rules: [] } },
-  'policy.get': {},
-  'policy.stop': { commandId: 'c', target: { kind: 'namespace' }, reason: 'r' },
-  'policy.resume': { commandId: 'c', target: { kind: 'namespace' } },
-  'settings.set': { commandId: 'c', settings: {} },
-  'settings.get': {},
-  'agent.register': { commandId: 'c', terms: { agentId: 'scout', authority: ALICE, owner: ALICE } },
-  'agent.withdraw': { commandId: 'c', agentId: 'scout' },
-  'agent.get': { agentId: 'scout' },
-  'grant.derive': {
-    commandId: 'c',
-    parentGrantId: 'p',
-    grant: { id: 'never', subject: BOB, capabilities: [{ resource: { namespace: 'files', path: [] }, actions: ['read'], scope: 'exact' }] },
-  },
-  'grant.revoke': { commandId: 'c', grantId: 'never' },
-  'grant.get': { grantId: 'never' },
-  'grant.list': { role: 'issuer' },
   'message.send': { id: 'never', receiver: BOB, purpose: 'testing', payload: null, traceId: 'never', createdAt: timestampOf(0) },
-  'message.inbox': {},
-  'message.ack': { sequence: 1 },
-  'records.query': {},
+};
+const goodBody = (verb: PrincipalRequestVerb): object => {
+  const [message] = SUBJECT_BODIES[verb].carries;
+  const [example] = Object.values(EXAMPLES[message?.name ?? '']?.valid ?? {});
+  const good = GOOD[verb] ?? example;
+  if (message?.schema.safeParse(good).success !== true) throw new Error(`there is no good body of ${verb}`);
+  return good as object;
 };
 
 describe('a malformed question', () => {
   it.each(VERBS)('is answered by a typed refusal under the reply schema of its verb: %s', async (verb) => {
-    const good = GOOD[verb];
-    if (good === undefined) throw new Error(`this table has no good body of ${verb}`);
+    const good = goodBody(verb);
     const spoiled: readonly (string | Uint8Array)[] = [
       ...NOT_A_BODY.map(({ body }) => body),
       withMember(good, '"unknown":1'),

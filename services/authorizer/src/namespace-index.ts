@@ -118,6 +118,8 @@ export class NamespaceIndex {
   }
 
   #at(stream: StreamId, position: Position): unknown {
+    // No stream can be named for half of a surrogate pair, so nothing was ever said of it; a turn may still ask.
+    if (!stream.id.isWellFormed()) return undefined;
     return this.#histories[stream.category as NamespaceCategory].get(keyOf(stream))?.at(position);
   }
 }
