@@ -25,8 +25,21 @@ export interface NatsCluster {
 
 const SIZE = 3;
 
+const ATTEMPTS = 5;
+
 /** @param config Writes what each node has beside its place in the cluster. */
 export const startNatsCluster = async (config: NatsConfig): Promise<NatsCluster> => {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await startOnce(config);
+    } catch (error) {
+      // A port that was free when it was asked for may be somebody else's by now; each attempt has others.
+      if (attempt === ATTEMPTS) throw error;
+    }
+  }
+};
+
+const startOnce = async (config: NatsConfig): Promise<NatsCluster> => {
   const programs = await findServers({ install: false });
   const folder = await privateFolder();
   const places = await Promise.all(
