@@ -1,4 +1,4 @@
-import { type Bus, type Follow, followStream } from '@sharedos/bus';
+import { type Bus, type Follow, followStream, within } from '@sharedos/bus';
 import { AuditRecordMessage, decodeOwnBody, parseSubject } from '@sharedos/contracts';
 import type { RecordStore, StoredAudit } from './record-store.ts';
 
@@ -69,16 +69,7 @@ export const followRecords = (
     get lastSequence() {
       return follow.lastSequence;
     },
-    folded: async (timeoutMs) => {
-      if (timeoutMs <= 0) return false;
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<boolean>((resolve) => {
-        timer = setTimeout(() => resolve(false), timeoutMs);
-      });
-      const outcome = await Promise.race([next.promise.then(() => true), late]);
-      clearTimeout(timer);
-      return outcome;
-    },
+    folded: async (timeoutMs) => timeoutMs > 0 && (await within(next.promise.then(() => true), timeoutMs)) === true,
     news,
     stop: async () => {
       await follow.stop();
