@@ -1,4 +1,4 @@
-import { createPublicKey, createPrivateKey, generateKeyPairSync, verify } from 'node:crypto';
+import { createPublicKey, createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import {
   type ChainFault,
@@ -9,7 +9,8 @@ import {
   type RecordsPage,
   SealedHead,
   type SignatureCheck,
-  canonicalJson,
+  namedKeyOf,
+  signatureCheck,
 } from '@sharedos/contracts';
 import { z } from 'zod';
 
@@ -49,17 +50,13 @@ export type ProofVerdict = { readonly sound: true; readonly value: ProofSound } 
 export const trustedKeys = (text: string): SignatureCheck => {
   const keys = new Map<string, KeyObject>();
   for (const entry of text.split(',')) {
-    const [, keyId, der] = /^([A-Za-z0-9_.-]{1,64}):([A-Za-z0-9_-]+)$/.exec(entry.trim()) ?? [];
-    const key = der === undefined ? undefined : publicKeyOf(der);
-    if (keyId === undefined || key?.asymmetricKeyType !== 'ed25519')
+    const named = namedKeyOf(entry);
+    const key = named === undefined ? undefined : publicKeyOf(named.der);
+    if (named === undefined || key?.asymmetricKeyType !== 'ed25519')
       throw new RangeError(`not an Ed25519 key of the form id:key: ${entry.slice(0, 40)}`);
-    keys.set(keyId, key);
+    keys.set(named.keyId, key);
   }
-  return (head, signature) => {
-    const key = keys.get(head.keyId);
-    if (key === undefined) return 'unknown_key';
-    return verify(null, Buffer.from(canonicalJson(head)), key, Buffer.from(signature, 'base64url')) ? 'valid' : 'invalid';
-  };
+  return signatureCheck(keys);
 };
 
 const publicKeyOf = (der: string): KeyObject | undefined => {

@@ -13,7 +13,7 @@ import {
   type Result,
   type Supposition,
 } from '@sharedos/contracts';
-import type { ClientError } from './client-error.ts';
+import { type ClientError, mayChange } from './client-error.ts';
 import { type Session, ask } from './session.ts';
 
 export interface RecomputeOptions {
@@ -60,8 +60,7 @@ export async function* recomputePages(
     );
     if (!page.ok) {
       tries += 1;
-      const mayChange = page.error.kind === 'unavailable' || page.error.error.retryable === true;
-      if (!mayChange || tries >= TRIES_MAX) return yield page;
+      if (!mayChange(page.error) || tries >= TRIES_MAX) return yield page;
       onWait?.(page.error.kind === 'unavailable' ? page.error.reason : page.error.error.message);
       await pause(backoffMs(tries, LONGEST_PAUSE_MS), signal);
       continue;

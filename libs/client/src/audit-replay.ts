@@ -11,7 +11,7 @@ import {
   type Result,
   ok,
 } from '@sharedos/contracts';
-import type { ClientError } from './client-error.ts';
+import { type ClientError, mayChange } from './client-error.ts';
 import { type Session, ask } from './session.ts';
 
 export interface ReplayOptions {
@@ -91,5 +91,3 @@ export async function* replayAudit(session: Session, options: AuditOptions): Asy
     after = page.value.after;
   }
 }
-
-const mayChange = (error: ClientError): boolean => error.kind === 'unavailable' || error.error.retryable === true;

@@ -25,6 +25,9 @@ export const CLIENT_CODES = {
 export const refused = (code: string, message: string, retryable: boolean): Result<never, Refused> =>
   err({ kind: 'refused', error: { code, message, retryable } });
 
+/** Whether the same question, asked later, may be answered otherwise. */
+export const mayChange = (error: ClientError): boolean => error.kind === 'unavailable' || error.error.retryable === true;
+
 /** One line for a person. */
 export const describeClientError = (error: ClientError): string =>
   error.kind === 'refused' ? `${error.error.code}: ${error.error.message}` : `unavailable: ${error.reason}`;

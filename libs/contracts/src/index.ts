@@ -3,6 +3,7 @@ export * from './agent-card.ts';
 export * from './ambient.ts';
 export * from './audit.ts';
 export * from './audit-chain.ts';
+export * from './proof-keys.ts';
 export * from './bounded.ts';
 export * from './canonical.ts';
 export * from './capsule.ts';

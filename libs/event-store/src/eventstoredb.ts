@@ -7,6 +7,7 @@ import { type CallFailure, EventStoreDbConnection } from './eventstoredb-connect
 import { EventStoreDbFeed } from './eventstoredb-feed.ts';
 import { commitIn, readEnd, readWholeStream } from './eventstoredb-reads.ts';
 import { barrierEvent, positionOf, readRecord, recordEvent } from './eventstoredb-record.ts';
+import { KnownHistory } from './known-history.ts';
 import { leaveToProcess } from './leave-to-process.ts';
 import { encodeRecord } from './log-record.ts';
 import { logSubject } from './log-subject.ts';
@@ -68,52 +69,37 @@ export const eventStoreDbEventStore = async (options: EventStoreDbOptions): Prom
   }
 
   const { storeId } = opened.value;
-  /** The greatest position known to have existed: a history that ends before it is not the one we know. */
-  let seen: Position = opened.value.end;
-  /** Why this store answers nothing any more. Its history is gone, and another history's positions must not pass for its own. */
-  let lost: string | undefined;
-  const feeds = new Set<EventStoreDbFeed>();
+  const history = new KnownHistory(opened.value.end);
 
-  const saw = (position: Position): void => {
-    seen = Math.max(seen, position);
-  };
-  const lose = (why: string): Result<never, Unavailable> => {
-    lost = why;
-    for (const feed of feeds) feed.giveUp();
-    return unavailable(why);
-  };
-
-  /** The position of what was just stored, which must be above all that was known when it was sent. */
+  /** The position of what was just stored. */
   const accept = (commit: bigint | undefined, floor: Position): Result<Position, Unavailable> => {
     const position = positionOf(commit);
     if (position === undefined) return unavailable(`the position ${commit ?? '(none)'} of the log is not one that can be kept exactly`);
-    if (position <= floor) return lose(`the log gave out position ${position}, but held ${floor} before: it lost some of its history`);
-    saw(position);
-    return ok(position);
+    return history.accept(position, floor, `the log gave out position ${position}, but held ${floor} before: it lost some of its history`);
   };
 
   const barrier = async (): Promise<Result<Position, Unavailable>> => {
-    if (lost !== undefined) return unavailable(lost);
-    const floor = seen;
+    if (history.lost !== undefined) return unavailable(history.lost);
+    const floor = history.seen;
     const written = await connection.append(prefix + BARRIER_STREAM, barrierEvent(), 'any', BARRIER_TIMEOUT_MS);
     return written.ok ? accept(written.value.position?.commit, floor) : unavailable(written.error.reason);
   };
 
   /** Whether this is still our log, so far as a read can tell: one behind what we know may be a leader that was replaced. */
   const examine = async (position: Position): Promise<string | undefined> => {
-    if (lost !== undefined) return lost;
-    const floor = Math.max(seen, position);
+    if (history.lost !== undefined) return history.lost;
+    const floor = Math.max(history.seen, position);
     const found = await openLog(connection, prefix, 2 * heartbeatMs);
     if (!found.ok) return found.error.reason;
-    if (found.value.storeId !== storeId) lose('the log was made anew: it is another store now');
-    return lost ?? (found.value.end < floor ? `the log ends at ${found.value.end}, but held ${floor} before` : undefined);
+    if (found.value.storeId !== storeId) history.lose('the log was made anew: it is another store now');
+    return history.lost ?? (found.value.end < floor ? `the log ends at ${found.value.end}, but held ${floor} before` : undefined);
   };
 
   const readStream = async (
     stream: StreamId,
     budgetMs: number,
   ): Promise<Result<{ events: readonly RecordedAt[]; revision: StreamRevision }, Unavailable>> => {
-    if (lost !== undefined) return unavailable(lost);
+    if (history.lost !== undefined) return unavailable(history.lost);
     const natsSubject = logSubject(stream);
     const read = await readWholeStream(connection, prefix + natsSubject, budgetMs);
     if (!read.ok) return read.error.kind === 'not_found' ? ok({ events: [], revision: 0 }) : unavailable(read.error.reason);
@@ -126,7 +112,7 @@ export const eventStoreDbEventStore = async (options: EventStoreDbOptions): Prom
       if (record.kind !== 'events')
         return unavailable(`the record at ${position} cannot be read: ${record.kind === 'parked' ? record.why : record.kind}`);
       for (const event of record.events) recorded.push({ stream, event, position, revision: index + 1 });
-      saw(position);
+      history.saw(position);
     }
     return ok({ events: recorded, revision: read.value.length });
   };
@@ -137,8 +123,8 @@ export const eventStoreDbEventStore = async (options: EventStoreDbOptions): Prom
       const natsSubject = logSubject(stream);
       const body = encodeRecord(events);
       if (!body.ok) return body;
-      if (lost !== undefined) return unavailable(lost);
-      const floor = seen;
+      if (history.lost !== undefined) return unavailable(history.lost);
+      const floor = history.seen;
       const halfMs = timeoutMs / 2;
       const record = recordEvent(body.value, expected);
       const stored = await connection.append(prefix + natsSubject, record, expected === 0 ? NO_STREAM : BigInt(expected - 1), halfMs);
@@ -173,23 +159,15 @@ export const eventStoreDbEventStore = async (options: EventStoreDbOptions): Prom
         listener,
         heartbeatMs,
         examine,
-        saw,
-        lose,
+        saw: (position) => history.saw(position),
+        lose: (why) => history.lose(why),
         onDefect: options.onDefect ?? leaveToProcess,
       });
-      feeds.add(feed);
-      if (lost !== undefined) feed.giveUp();
-      return {
-        close: async () => {
-          feeds.delete(feed);
-          await feed.close();
-        },
-      };
+      return history.followedBy(feed);
     },
     barrier: sharedBarrier(barrier),
     close: async () => {
-      await Promise.all([...feeds].map((feed) => feed.close()));
-      feeds.clear();
+      await history.close();
       connection.close();
     },
   });

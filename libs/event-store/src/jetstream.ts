@@ -13,6 +13,7 @@ import {
 } from '@sharedos/contracts';
 import type { StreamInfo } from 'nats';
 import type { EventStore, LogListener, LogSubscription, Position, StreamId, StreamRevision } from './event-store.ts';
+import { KnownHistory } from './known-history.ts';
 import { leaveToProcess } from './leave-to-process.ts';
 import { decodeRecord, encodeRecord } from './log-record.ts';
 import { logPlace, logSubject } from './log-subject.ts';
@@ -75,35 +76,18 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
   /** Then no read is linearizable: not stream info, nor a message, nor even a refusal to append. */
   const isReplicated = opened.value.config.num_replicas > 1;
   let lastBarrierAt = -BARRIER_PACE_MS;
-  /** The greatest position known to have existed: a history that ends before it is not the one we know. */
-  let seen: Position = opened.value.state.last_seq;
-  /** Why this store answers nothing any more. Its history is gone, and another history's positions must not pass for its own. */
-  let lost: string | undefined;
-  const feeds = new Set<LogFeed>();
+  const history = new KnownHistory(opened.value.state.last_seq);
 
-  const saw = (position: Position): void => {
-    seen = Math.max(seen, position);
-  };
-  const lose = (why: string): Result<never, Unavailable> => {
-    lost = why;
-    for (const feed of feeds) feed.giveUp();
-    return unavailable(why);
-  };
-
-  /** What was just stored must lie above all that was known when it was sent. */
-  const accept = (position: Position, floor: Position): Result<Position, Unavailable> => {
-    if (position <= floor) return lose(`stream ${streamName} gave out position ${position} a second time: it lost some of its history`);
-    saw(position);
-    return ok(position);
-  };
+  const accept = (position: Position, floor: Position): Result<Position, Unavailable> =>
+    history.accept(position, floor, `stream ${streamName} gave out position ${position} a second time: it lost some of its history`);
 
   /** The place of a record that says nothing, once a majority has it. Any leader that is still believed to be one may be wrong. */
   const appendBarrier = async (): Promise<Result<Position, Unavailable>> => {
-    if (lost !== undefined) return unavailable(lost);
+    if (history.lost !== undefined) return unavailable(history.lost);
     const waitMs = BARRIER_PACE_MS - (performance.now() - lastBarrierAt);
     if (waitMs > 0) await pause(waitMs);
     lastBarrierAt = performance.now();
-    const floor = seen;
+    const floor = history.seen;
     const stored = await bus.publishStored(BARRIER_SUBJECT, EMPTY, {
       timeoutMs: BARRIER_TIMEOUT_MS,
       headers: { 'Nats-Expected-Stream': streamName },
@@ -114,26 +98,26 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
 
   /** The last position of the log as the server that was asked has it. */
   const head = async (): Promise<Result<Position, Unavailable>> => {
-    if (lost !== undefined) return unavailable(lost);
-    const floor = seen;
+    if (history.lost !== undefined) return unavailable(history.lost);
+    const floor = history.seen;
     const info = await streamInfo(bus, streamName, { timeoutMs: BARRIER_TIMEOUT_MS });
     if (!info.ok) return info;
-    if (storeIdOf(info.value) !== storeId) return lose(`stream ${streamName} was made anew: it is another store now`);
+    if (storeIdOf(info.value) !== storeId) return history.lose(`stream ${streamName} was made anew: it is another store now`);
     const last = info.value.state.last_seq;
     if (last >= floor) {
-      saw(last);
+      history.saw(last);
       return ok(last);
     }
     const why = `stream ${streamName} ends at ${last}, but held ${floor} before`;
     // One of several may only be behind, which passes. The one server there is has lost it.
-    return isReplicated ? unavailable(why) : lose(`${why}: it lost some of its history`);
+    return isReplicated ? unavailable(why) : history.lose(`${why}: it lost some of its history`);
   };
 
   const readStream = async (
     stream: StreamId,
     budgetMs: number,
   ): Promise<Result<{ events: readonly RecordedAt[]; revision: StreamRevision }, Unavailable>> => {
-    if (lost !== undefined) return unavailable(lost);
+    if (history.lost !== undefined) return unavailable(history.lost);
     const natsSubject = logSubject(stream);
     const readBy = performance.now() + budgetMs;
     let message = await lastOnSubject(bus, streamName, natsSubject, { timeoutMs: budgetMs });
@@ -154,7 +138,7 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
       message = await messageAt(bus, streamName, record.previous, { timeoutMs: leftMs });
       if (!message.ok) return message;
     }
-    saw(revision);
+    history.saw(revision);
     return ok({ events: newestFirst.reverse().flat(), revision });
   };
 
@@ -177,15 +161,15 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
       },
       onMessage: (message) => {
         if (closed) return;
-        saw(message.sequence);
+        history.saw(message.sequence);
         tell(listener, message);
       },
-      onAlive: (isAlive) => alive(isAlive && lost === undefined),
+      onAlive: (isAlive) => alive(isAlive && history.lost === undefined),
       // Said of a feed that has not begun to live, too: a listener must not take silence for "nothing yet".
       onTrouble: () => alive(false),
       onDefect: options.onDefect ?? leaveToProcess,
     });
-    const feed: LogFeed = {
+    return history.followedBy({
       giveUp: () => {
         alive(false);
         closed = true;
@@ -193,13 +177,9 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
       },
       close: async () => {
         closed = true;
-        feeds.delete(feed);
         await follow.stop();
       },
-    };
-    feeds.add(feed);
-    if (lost !== undefined) feed.giveUp();
-    return feed;
+    });
   };
 
   return ok({
@@ -208,8 +188,8 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
       const natsSubject = logSubject(stream);
       const body = encodeRecord(events);
       if (!body.ok) return body;
-      if (lost !== undefined) return unavailable(lost);
-      const floor = seen;
+      if (history.lost !== undefined) return unavailable(history.lost);
+      const floor = history.seen;
       const halfMs = timeoutMs / 2;
       const stored = await bus.publishStored(natsSubject, body.value, {
         timeoutMs: halfMs,
@@ -240,16 +220,10 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
     // With one server its answer is linearizable, because there is no other.
     barrier: sharedBarrier(isReplicated ? appendBarrier : head),
     close: async () => {
-      await Promise.all([...feeds].map((feed) => feed.close()));
-      feeds.clear();
+      await history.close();
     },
   });
 };
-
-interface LogFeed extends LogSubscription {
-  /** Stops for good, as not alive: there is nothing left that could be followed. */
-  giveUp(): void;
-}
 
 /** Name and instant of creation, which the server keeps over restarts: a stream made anew has another. */
 const storeIdOf = ({ config, created }: StreamInfo): string => `jetstream-${sha256(JSON.stringify([config.name, created])).slice(0, 32)}`;

@@ -69,7 +69,10 @@ export const followRecords = (
     get lastSequence() {
       return follow.lastSequence;
     },
-    folded: async (timeoutMs) => timeoutMs > 0 && (await within(next.promise.then(() => true), timeoutMs)) === true,
+    folded: async (timeoutMs) => {
+      const told = next.promise.then(() => true);
+      return timeoutMs > 0 && (await within(told, timeoutMs)) === true;
+    },
     news,
     stop: async () => {
       await follow.stop();

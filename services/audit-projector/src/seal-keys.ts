@@ -1,53 +1,47 @@
-import { type KeyObject, createHmac, createPrivateKey, createPublicKey, sign, timingSafeEqual, verify } from 'node:crypto';
-import { type ChainHead, type SealedHead, canonicalJson } from '@sharedos/contracts';
-
-/** One key of the proof, as configured: PKCS #8 of a key that may sign, or SubjectPublicKeyInfo of one that has signed; DER, base64url. */
-export interface SealKeySetting {
-  readonly keyId: string;
-  readonly der: string;
-}
+import { type KeyObject, createHmac, createPrivateKey, createPublicKey, sign, timingSafeEqual } from 'node:crypto';
+import {
+  type ChainHead,
+  type NamedKey,
+  type SealedHead,
+  type SignatureCheck,
+  canonicalJson,
+  namedKeyOf,
+  signatureCheck,
+  signedBytes,
+} from '@sharedos/contracts';
 
 /** Reads `id:key,id:key`. @returns `undefined` for anything else. */
-export const parseSealKeys = (text: string): readonly SealKeySetting[] | undefined => {
-  const entries = text.split(',').map((entry) => /^([A-Za-z0-9_.-]{1,64}):([A-Za-z0-9_-]+)$/.exec(entry.trim()));
-  return entries.every((entry) => entry !== null) ? entries.map(([, keyId = '', der = '']) => ({ keyId, der })) : undefined;
+export const parseSealKeys = (text: string): readonly NamedKey[] | undefined => {
+  const keys = text.split(',').map(namedKeyOf);
+  return keys.every((key) => key !== undefined) ? keys : undefined;
 };
 
 /**
- * The keys that heads are signed with, Ed25519: the first that may sign does, all are known to have signed. To change keys, put a
+ * The keys that heads are signed with, Ed25519, each as PKCS #8 where it may sign and as SubjectPublicKeyInfo where it has: the first that may sign does, all are known to have signed. To change keys, put a
  * new one first and leave the public part of the old one behind it.
  *
  * @throws When a key cannot be read, is no Ed25519 key, an id comes twice, or none can sign.
  */
 export class SealKeys {
-  readonly #public: ReadonlyMap<string, KeyObject>;
+  /** Whether one of the keys signed a head. */
+  readonly check: SignatureCheck;
   readonly #signing: { readonly keyId: string; readonly key: KeyObject };
   readonly #sessionSecret: Buffer;
 
-  constructor(settings: readonly SealKeySetting[]) {
+  constructor(settings: readonly NamedKey[]) {
     const keys = settings.map((setting) => ({ keyId: setting.keyId, key: keyOf(setting) }));
     const signing = keys.find(({ key }) => key.type === 'private');
     if (signing === undefined) throw new Error('no key of SHAREDOS_SEAL_KEYS has a private part to sign with');
     if (new Set(keys.map(({ keyId }) => keyId)).size < keys.length) throw new Error('a key id of SHAREDOS_SEAL_KEYS comes twice');
     this.#signing = signing;
-    this.#public = new Map(keys.map(({ keyId, key }) => [keyId, key.type === 'private' ? createPublicKey(key) : key]));
+    this.check = signatureCheck(new Map(keys.map(({ keyId, key }) => [keyId, key.type === 'private' ? createPublicKey(key) : key])));
     // The replicas share the signing key and nothing else; what it signs of one fixed text is a secret of all of them.
     this.#sessionSecret = sign(null, Buffer.from('sharedos.audit.sessions/1'), signing.key);
   }
 
-  get signingKeyId(): string {
-    return this.#signing.keyId;
-  }
-
   seal(head: Omit<ChainHead, 'keyId'>): SealedHead {
     const stated = { ...head, keyId: this.#signing.keyId };
-    return { head: stated, signature: sign(null, Buffer.from(canonicalJson(stated)), this.#signing.key).toString('base64url') };
-  }
-
-  check(head: ChainHead, signature: string): 'valid' | 'invalid' | 'unknown_key' {
-    const key = this.#public.get(head.keyId);
-    if (key === undefined) return 'unknown_key';
-    return verify(null, Buffer.from(canonicalJson(head)), key, Buffer.from(signature, 'base64url')) ? 'valid' : 'invalid';
+    return { head: stated, signature: sign(null, signedBytes(stated), this.#signing.key).toString('base64url') };
   }
 
   /** A short text that only the replicas could have written. */
@@ -70,7 +64,7 @@ export class SealKeys {
   }
 }
 
-const keyOf = ({ keyId, der }: SealKeySetting): KeyObject => {
+const keyOf = ({ keyId, der }: NamedKey): KeyObject => {
   const key = Buffer.from(der, 'base64url');
   const read =
     readAs(() => createPrivateKey({ key, format: 'der', type: 'pkcs8' })) ??
