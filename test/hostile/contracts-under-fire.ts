@@ -12,7 +12,7 @@ import {
 import fc from 'fast-check';
 import { z } from 'zod';
 import { type Draw, drawFrom } from '../oracle/draw.ts';
-import { type Document, documentOf, spoiledDocument } from './document.ts';
+import { type Document, documentOf, spoiledDocument, withEachPlaceAs } from './document.ts';
 
 /** Every contract there is: the public ones and each body on the wire, under its name. */
 const CONTRACTS: ReadonlyMap<string, z.ZodType> = new Map([
@@ -73,6 +73,30 @@ export const contractsUnderFire = ({ documents, seed }: FireOptions): FireReport
     [],
   );
   return { documents: count, judgements: count * CONTRACTS.size, accepted, refused, slowestMs };
+};
+
+/** What a later rule of a schema could trip over, if the rule before it let it through. */
+const WRONG_KINDS: readonly Document[] = [null, true, 0, '', [], {}, [null], { a: null }];
+
+/**
+ * Puts to every contract a document of its own, with each of its places holding each kind of value in turn.
+ *
+ * @returns How many documents were judged.
+ * @throws Where a contract does anything but accept or refuse one.
+ */
+export const everyPlaceUnderFire = (): number => {
+  const fullest: Draw = { below: () => 0, one: ([first]) => first as never, rarely: () => true };
+  let count = 0;
+  for (const [name, schema] of SCHEMAS) {
+    const document = documentOf(schema as Record<string, unknown>, fullest);
+    for (const wrong of WRONG_KINDS) {
+      for (const spoiled of withEachPlaceAs(document, wrong)) {
+        judgedBy(name, CONTRACTS.get(name) as z.ZodType, spoiled);
+        count += 1;
+      }
+    }
+  }
+  return count;
 };
 
 const choices = fc.uint8Array({ minLength: CHOICES, maxLength: CHOICES, size: 'max' });

@@ -125,6 +125,17 @@ export const spoiledDocument = (document: Document, draw: Draw, times: number): 
   return spoiled;
 };
 
+/** The same document as often as it has places, at each of them once with `member` instead of what belongs there. */
+export function* withEachPlaceAs(document: Document, member: Document): Generator<Document> {
+  yield member;
+  if (typeof document !== 'object' || document === null) return;
+  for (const [key, value] of Object.entries(document)) {
+    for (const spoiled of withEachPlaceAs(value, member)) {
+      yield Array.isArray(document) ? document.with(Number(key), spoiled) : withMember(document, key, spoiled);
+    }
+  }
+}
+
 const spoil = (value: Document, draw: Draw, depth: number): Document => {
   const isObject = typeof value === 'object' && value !== null;
   if (!isObject || depth > DEPTH_DRAWN || draw.rarely(6)) return spoilHere(value, draw);

@@ -1,7 +1,7 @@
 import { JSON_DEPTH_MAX, Json, PUBLIC_CONTRACTS, Path, TurnRequest, decodeBody, parseJsonText } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { bodiesUnderFire, contractsUnderFire } from './contracts-under-fire.ts';
+import { bodiesUnderFire, contractsUnderFire, everyPlaceUnderFire } from './contracts-under-fire.ts';
 import { HUGE_TEXT } from './document.ts';
 
 /** Here a twentieth of the documents; `npm run fuzz -- contracts` puts all 100 000 to every contract, and as many bodies. */
@@ -17,6 +17,9 @@ describe('hostile documents', () => {
     // A contract that never said yes was only ever shown rubbish; one that never said no was shown nothing hostile.
     expect(never(accepted)).toEqual([]);
     expect(never(refused)).toEqual([]);
+  });
+  it('are refused wherever a value of another kind stands where one belongs, and never trip a rule', () => {
+    expect(everyPlaceUnderFire()).toBeGreaterThan(10_000);
   });
   it('are decoded or refused as bodies, and always with the one code', () => {
     const { accepted, refused } = bodiesUnderFire({ documents: BODIES, seed: SEED });

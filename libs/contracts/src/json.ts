@@ -39,8 +39,9 @@ export const jsonViolation = (value: unknown): string | undefined => {
   return undefined;
 };
 
+/** No later rule of the same schema runs after this one: such a rule may rely on having plain JSON before it. */
 const explained = (context: z.RefinementCtx<unknown>, message: string | undefined): void => {
-  if (message !== undefined) context.addIssue({ code: 'custom', message });
+  if (message !== undefined) context.addIssue({ code: 'custom', message, continue: false });
 };
 
 /** Any JSON value. */
