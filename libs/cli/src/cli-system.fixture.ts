@@ -31,7 +31,10 @@ export interface CliSystem {
   stop(): Promise<void>;
 }
 
-export const startCliSystem = async (services: readonly ServiceName[]): Promise<CliSystem> => {
+export const startCliSystem = async (
+  services: readonly ServiceName[],
+  executorEnv: Readonly<Record<string, string>> = {},
+): Promise<CliSystem> => {
   const folder = await mkdtemp(join(tmpdir(), 'sharedos-cli-'));
   const stack = await startLocalStack({
     principals: PEOPLE.map((principal) => ({ namespaceId: NAMESPACE, principal })),
@@ -42,7 +45,7 @@ export const startCliSystem = async (services: readonly ServiceName[]): Promise<
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    await Promise.all(services.map((name) => stack.startService(name)));
+    await Promise.all(services.map((name) => stack.startService(name, name === 'tool-executor' ? { env: executorEnv } : {})));
     const principals = Object.fromEntries(
       PEOPLE.map((one) => {
         const { user, password } = stack.credentials.principal(NAMESPACE, one);

@@ -5,6 +5,7 @@ import { auditCommand } from './commands/audit.ts';
 import { checkCommand } from './commands/check.ts';
 import { devCommand } from './commands/dev.ts';
 import { envCommand } from './commands/env.ts';
+import { escalationCommand } from './commands/escalation.ts';
 import { grantCommand } from './commands/grant.ts';
 import { messageCommand } from './commands/message.ts';
 import { applyCommand, planCommand } from './commands/plan.ts';
@@ -53,6 +54,7 @@ standard error, and in the document {"error":{"code","message"}} when there is n
     stopCommand,
     resumeCommand,
     messageCommand,
+    escalationCommand,
     recordsCommand,
     auditCommand,
     whatifCommand,
