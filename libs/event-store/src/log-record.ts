@@ -4,7 +4,7 @@ import {
   LogRecordMessage,
   PAYLOAD_BYTES_MAX,
   type Result,
-  decodeBody,
+  decodeOwnBody,
   describeIssues,
   err,
   ok,
@@ -33,8 +33,8 @@ export const encodeRecord = (events: readonly LogEvent[]): Result<Uint8Array, { 
   return parseJsonText(body.toString('utf8')).ok ? ok(body) : err({ kind: 'too_large' });
 };
 
-/** Reads a record back, or says why it is none of ours. */
+/** Reads a record back, or says why it is none of ours. Whoever may append to a log is one of us; its schema is held all the same. */
 export const decodeRecord = (body: Uint8Array): Result<readonly LogEvent[], string> => {
-  const record = decodeBody(LogRecordMessage, body, PAYLOAD_BYTES_MAX);
+  const record = decodeOwnBody(LogRecordMessage, body, PAYLOAD_BYTES_MAX);
   return record.ok ? record : err(record.error.message);
 };
