@@ -1,0 +1,141 @@
+import type { AgentStep, RunningAgent } from '@sharedos/client';
+import { type Address, type EscalationItem, type EscalationResolution, type Json, hashOf } from '@sharedos/contracts';
+import { waitFor } from '@sharedos/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ALICE, AUDITOR, BOB, SCOUT, type TestSystem, startTestSystem } from '../support/test-system.ts';
+
+const DEADLINE_MS = 30_000;
+
+let system: TestSystem;
+let agent: RunningAgent | undefined;
+
+/** Scout does what the message of its turn says: it asks a person, or reads a file and answers what it was told. */
+const scout = ({ turn, input, call, complete, escalate }: AgentStep) => {
+  if (input.type === 'tool_result')
+    return complete(input.result.status === 'succeeded' ? { found: input.result.output } : { refused: input.result.error.code });
+  const task = turn.message.payload as { readonly ask?: string; readonly read?: string };
+  return task.ask === undefined ? call('files.read', { path: (task.read ?? '').split('/') }) : escalate(task.ask);
+};
+
+beforeAll(async () => {
+  system = await startTestSystem({
+    replicas: { authorizer: 2, 'tool-executor': 2 },
+    env: (service) => (service === 'tool-executor' ? { SHAREDOS_TOOL_NAMESPACES: 'files,sharedos' } : {}),
+  });
+  await system.files(ALICE, { 'notes/plan.md': 'Buy milk', 'private/diary.md': 'Dear diary' });
+  await system.letAliceRunScout();
+  await system.grant('read-notes', { path: ['notes'], actions: ['read'] });
+  await system.grant('ask', { namespace: 'sharedos', path: ['escalation'], actions: ['request'], scope: 'exact' });
+  await system.grant('audit', { namespace: 'sharedos', path: ['audit'], actions: ['read'], scope: 'exact' }, { to: AUDITOR });
+  const registered = await (
+    await system.client(ALICE)
+  ).agents.register({ agentId: SCOUT.agentId, authority: ALICE, owner: ALICE, runtime: { runtime: 'remote', config: {} } });
+  expect(registered).toMatchObject({ ok: true, value: { agent: { status: 'active' } } });
+  const running = await (await system.client(SCOUT)).agent(scout);
+  if (!running.ok) throw new Error('scout does not run');
+  agent = running.value;
+}, 120_000);
+afterAll(async () => {
+  await agent?.stop();
+  await system?.stop();
+});
+
+/** A turn of scout with this task; its traces are told apart by `name`. */
+const turn = async (name: string, payload: Json) =>
+  (await system.run({ executionId: name, traceId: `trace-${name}`, calls: [], payload, options: { maxSteps: 3 } })).result;
+
+/** The one open question that alice is asked for this reason. */
+const questionFor = async (reason: string, as: Address = ALICE): Promise<EscalationItem> => {
+  const listed = await (await system.client(as)).escalations.list({ status: 'open' });
+  const found = listed.ok ? listed.value.escalations.filter(({ question }) => question.reason === reason) : [];
+  expect(found).toHaveLength(1);
+  return found[0] as EscalationItem;
+};
+
+const asks = async (name: string, reason: string): Promise<EscalationItem> => {
+  expect(await turn(name, { ask: reason })).toMatchObject({
+    status: 'escalated',
+    escalation: { reason, reviewer: ALICE, status: 'pending' },
+  });
+  return questionFor(reason);
+};
+const resolve = async (id: string, resolution: EscalationResolution, as: Address = ALICE) =>
+  (await system.client(as)).escalations.resolve(id, resolution);
+const refusedAs = (code: string) => ({ ok: false, error: { kind: 'refused', error: { code } } });
+const diary = { resource: { namespace: 'files', path: ['private', 'diary.md'] }, actions: ['read'], scope: 'exact' as const };
+
+describe('a question that a turn ended on', () => {
+  it('is answered with a grant that the next turn of the agent finds, once', async () => {
+    const { question } = await asks('first', 'may I read the diary?');
+    expect(question).toMatchObject({ requester: SCOUT, owner: ALICE, executionId: 'first', traceId: 'trace-first', purpose: 'testing' });
+    expect(await turn('before', { read: 'private/diary.md' })).toMatchObject({ output: { refused: 'no_matching_grant' } });
+
+    const approved = await resolve(question.id, { answer: 'approve', capabilities: [diary] });
+    expect(approved).toMatchObject({ ok: true, value: { escalation: { status: 'approved', grant: { subject: SCOUT, issuer: ALICE } } } });
+    expect(JSON.stringify(await turn('after', { read: 'private/diary.md' }))).toContain('Dear diary');
+    expect(await turn('once-more', { read: 'private/diary.md' })).toMatchObject({ output: { refused: 'grant_exhausted' } });
+  });
+
+  it('is one item however often it is asked while it is open, and another after its answer', async () => {
+    const { question } = await asks('again-1', 'may I go on?');
+    const { question: again } = await asks('again-2', 'may I go on?');
+    expect(again).toEqual(question);
+    expect(await resolve(question.id, { answer: 'refuse', reason: 'not now' })).toMatchObject({ ok: true });
+    const { question: later } = await asks('again-3', 'may I go on?');
+    expect(later).toMatchObject({ id: question.id, executionId: 'again-3' });
+    expect(await resolve(question.id, { answer: 'refuse' })).toMatchObject({ ok: true, value: { escalation: { status: 'refused' } } });
+  });
+
+  it('is not there for a stranger, who can neither see nor answer it', async () => {
+    const { question } = await asks('hidden', 'may I be hidden?');
+    const bob = await system.client(BOB);
+    expect(await bob.escalations.list()).toMatchObject({ ok: true, value: { escalations: [] } });
+    expect(await bob.escalations.show(question.id)).toMatchObject(refusedAs('escalation_not_found'));
+    for (const resolution of [{ answer: 'approve' }, { answer: 'refuse' }, { answer: 'withdraw' }] as const)
+      expect(await resolve(question.id, resolution, BOB)).toMatchObject(refusedAs('escalation_not_found'));
+    expect(await questionFor('may I be hidden?')).toMatchObject({ status: 'open' });
+  });
+
+  it('is seen by who asked it, who may take it back and not answer it', async () => {
+    const { question } = await asks('withdrawn', 'may I change my mind?');
+    expect(await questionFor('may I change my mind?', SCOUT)).toMatchObject({ question });
+    for (const resolution of [{ answer: 'approve', capabilities: [diary] }, { answer: 'refuse' }] as const)
+      expect(await resolve(question.id, resolution, SCOUT)).toMatchObject(refusedAs('not_the_reviewer'));
+    expect(await resolve(question.id, { answer: 'withdraw' })).toMatchObject(refusedAs('not_the_requester'));
+    expect(await resolve(question.id, { answer: 'withdraw' }, SCOUT)).toMatchObject({ ok: true });
+    expect(await resolve(question.id, { answer: 'approve', capabilities: [diary] })).toMatchObject(refusedAs('escalation_answered'));
+  });
+
+  it('is answered once: a second answer is refused, whatever it says', async () => {
+    const { question } = await asks('answered', 'may I be answered?');
+    expect(await resolve(question.id, { answer: 'refuse' })).toMatchObject({ ok: true, value: { escalation: { status: 'refused' } } });
+    for (const resolution of [{ answer: 'approve', capabilities: [diary] }, { answer: 'refuse' }] as const)
+      expect(await resolve(question.id, resolution)).toMatchObject(refusedAs('escalation_answered'));
+    expect(await (await system.client(ALICE)).escalations.resolve(question.id, { answer: 'withdraw' })).toMatchObject(
+      refusedAs('escalation_answered'),
+    );
+  });
+
+  it('leaves a record of the ask and of each answer, without what was given', async () => {
+    const { question } = await asks('recorded', 'may I be recorded?');
+    const resolution = { answer: 'approve', capabilities: [diary] } as const;
+    const commandId = `answer-${hashOf(question.id).slice(0, 8)}`;
+    const alice = await system.client(ALICE);
+    expect(await alice.escalations.resolve(question.id, resolution, commandId)).toMatchObject({ ok: true });
+    const records = await system.records('trace-recorded', (found) => found.some(({ type }) => type === 'turn.ended'));
+    expect(records.filter(({ type }) => type === 'escalation.requested')).toMatchObject([
+      { outcome: 'escalated', reason: 'escalation_requested', operationId: 'recorded', metadata: { resolution: 'pending' } },
+    ]);
+    const auditor = await system.client(AUDITOR);
+    const acts = await waitFor(
+      'the records of the answer',
+      async () => {
+        const read = await auditor.records.query({ type: 'admin.changed', limit: 100 });
+        const found = read.ok ? read.value.records.filter(({ event }) => event.operationId === commandId) : [];
+        return found.length >= 2 && new Set(found.map(({ event }) => event.action));
+      },
+      DEADLINE_MS,
+    );
+    expect(acts).toEqual(new Set(['grant.issue', 'escalation.resolve']));
+  });
+});
