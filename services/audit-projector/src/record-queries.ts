@@ -35,6 +35,8 @@ export interface RecordPage {
 
 /** Whose records are asked, and up to where they are folded. */
 export interface Asked {
+  readonly namespaceId: string;
+  /** Its key in the database. */
   readonly namespace: number;
   readonly position: number;
 }
@@ -76,7 +78,7 @@ export const summaryOf = (database: RecordDatabase, asked: Asked, time: Pick<Rec
        GROUP BY grantId ORDER BY taken DESC, grantId LIMIT ${SUMMARY_ROWS}`,
     )
     .all(...where.values) as unknown as SummaryOfRecords['uses'];
-  const head = database.statement('SELECT body FROM head WHERE namespace = ? ORDER BY position DESC LIMIT 1').get(asked.namespace) as
+  const head = database.statement('SELECT body FROM head WHERE namespace = ? ORDER BY position DESC LIMIT 1').get(asked.namespaceId) as
     | { body: string }
     | undefined;
   const decided = (outcome: string, outage: number): number =>

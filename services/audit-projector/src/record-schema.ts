@@ -1,16 +1,17 @@
 /** Changed with the tables below: a database of another version is thrown away and folded again. */
-export const SCHEMA_VERSION = 'records/1';
+export const SCHEMA_VERSION = 'records/2';
 
 /**
  * `record` holds every record of the stream; `copy` marks one whose id was seen before, and `latest` is the latest instant of it and
- * all before it: it only grows, so a time is found by it though records are not in order of their instants. Each index is one way people look records
- * up, ordered by place, so that a page of any of them reads what it shows and nothing else.
+ * all before it: it only grows, so a time is found by it though records are not in order of their instants. `head` has the name of its
+ * namespace and not its key, for heads are read beside the records, and keys follow from the records alone. Each index is one way people
+ * look records up, ordered by place, so that a page of any of them reads what it shows and nothing else.
  */
 export const SCHEMA = `
 CREATE TABLE state (position INTEGER NOT NULL, headsPosition INTEGER NOT NULL, heldAfter INTEGER NOT NULL);
 INSERT INTO state VALUES (0, 0, 0);
 CREATE TABLE head (
-  namespace INTEGER NOT NULL, position INTEGER NOT NULL, sequence INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (namespace, position)
+  namespace TEXT NOT NULL, position INTEGER NOT NULL, sequence INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (namespace, position)
 ) WITHOUT ROWID;
 CREATE TABLE namespace (
   key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, count INTEGER NOT NULL, sequence INTEGER NOT NULL, chain BLOB NOT NULL,

@@ -34,9 +34,8 @@ interface Namespace {
 /**
  * Audit records folded for reading, in an embedded database: every look-up is an index, and the database may be thrown away at
  * any time, for it is rebuilt from the stream and nothing else. Delivery of records is at least once, so a record is folded by its
- * id: the first copy stands, and a second keeps only its place in the chain.
- *
- * @see spec/contracts.md §9
+ * id: the first copy stands, and a second keeps only its place in the chain. What is stored follows from the records and heads alone,
+ * whenever, in whatever portions and with whatever interruptions they were folded.
  */
 export class RecordStore {
   readonly #database: RecordDatabase;
@@ -83,14 +82,14 @@ export class RecordStore {
     this.#database.inTransaction(() => {
       for (const record of records) if (record.sequence > this.#position) this.#insert(record);
       this.#position = Math.max(this.#position, upTo);
-      this.#forgetOldest();
       this.#run('UPDATE state SET position = ?, heldAfter = ?').run(this.#position, this.#heldAfter);
     });
   }
 
   query(namespaceId: string, filter: RecordFilter, page: { readonly after: number; readonly limit: number }): RecordPage {
     const key = this.#namespaces.get(namespaceId)?.key;
-    return key === undefined ? { records: [] } : queryPage(this.#database, { namespace: key, position: this.#position }, filter, page);
+    if (key === undefined) return { records: [] };
+    return queryPage(this.#database, { namespaceId, namespace: key, position: this.#position }, filter, page);
   }
 
   /** The first copy of the record with this id. */
@@ -135,8 +134,8 @@ export class RecordStore {
   /** Keeps a signed head beside the records it vouches for. */
   keepHead(sealed: SealedHead, position: number): void {
     this.#database.inTransaction(() => {
-      const { key } = this.#namespace(sealed.head.namespaceId);
-      this.#run('INSERT OR IGNORE INTO head VALUES (?, ?, ?, ?)').run(key, position, sealed.head.sequence, JSON.stringify(sealed));
+      const { namespaceId, sequence } = sealed.head;
+      this.#run('INSERT OR IGNORE INTO head VALUES (?, ?, ?, ?)').run(namespaceId, position, sequence, JSON.stringify(sealed));
       this.#headsPosition = position;
       this.#run('UPDATE state SET headsPosition = ?').run(position);
     });
@@ -146,13 +145,13 @@ export class RecordStore {
   heads(namespaceId: string, after: number, upTo: number): readonly { readonly position: number; readonly sealed: SealedHead }[] {
     const rows = this.#run(
       'SELECT position, body FROM head WHERE namespace = ? AND position > ? AND sequence <= ? ORDER BY position LIMIT 500',
-    ).all(this.#namespaces.get(namespaceId)?.key ?? -1, after, upTo) as unknown as { position: number; body: string }[];
+    ).all(namespaceId, after, upTo) as unknown as { position: number; body: string }[];
     return rows.map(({ position, body }) => ({ position, sealed: JSON.parse(body) as SealedHead }));
   }
 
   summary(namespaceId: string, time: Pick<RecordFilter, 'since' | 'until'>): SummaryOfRecords {
     const namespace = this.#namespaces.get(namespaceId)?.key ?? -1;
-    return summaryOf(this.#database, { namespace, position: this.#position }, time);
+    return summaryOf(this.#database, { namespaceId, namespace, position: this.#position }, time);
   }
 
   close(): void {
@@ -190,7 +189,6 @@ export class RecordStore {
       Number(metadata['usageTaken'] === true),
       JSON.stringify(event),
     );
-    this.#held += 1;
     namespace.tip = { count, sequence, chain };
     namespace.latest = latest;
     this.#run('UPDATE namespace SET count = ?, sequence = ?, chain = ?, latest = ? WHERE key = ?').run(
@@ -200,6 +198,8 @@ export class RecordStore {
       latest,
       namespace.key,
     );
+    this.#held += 1;
+    this.#forgetOldest();
   }
 
   #namespace(name: string): Namespace {
@@ -216,7 +216,8 @@ export class RecordStore {
   }
 
   #forgetOldest(): void {
-    // In large steps, for finding and deleting cost much the same for one record as for a thousand.
+    // In large steps, for finding and deleting cost much the same for one record as for a thousand; and after one certain record each, so
+    // that what is held does not depend on how many were folded at once.
     const over = this.#held - this.#recordsMax;
     if (over <= this.#recordsMax / 100) return;
     const last = this.#run('SELECT sequence FROM record ORDER BY sequence LIMIT 1 OFFSET ?').get(over - 1) as { sequence: number };
