@@ -182,7 +182,7 @@ describe.each(SERVICE_NAMES)('%s in docker-compose.yml', (name) => {
 
   it('is asked for its health where it listens, and sends its spans to Jaeger', () => {
     const { SHAREDOS_HEALTH_PORT: port, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = environmentOf(name);
-    expect(container(name).healthcheck?.test?.join(' ')).toContain(`http://127.0.0.1:${port}/health`);
+    expect(container(name).healthcheck?.test?.join(' ')).toContain(`http://127.0.0.1:${port}/readyz`);
     expect(endpoint).toBe('http://jaeger:4318');
   });
 });

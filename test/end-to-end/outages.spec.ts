@@ -134,7 +134,7 @@ interface Health {
 }
 
 const healthOf = async (service: ServiceName, replica: number): Promise<Health> => {
-  const answer = await fetch(`http://127.0.0.1:${healthPorts.get(`${service} ${replica}`)}/health`);
+  const answer = await fetch(`http://127.0.0.1:${healthPorts.get(`${service} ${replica}`)}/readyz`);
   return { ready: answer.status === 200, ...((await answer.json()) as { reason?: string }) };
 };
 

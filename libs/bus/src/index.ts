@@ -1,6 +1,7 @@
 export * from './answer-requests.ts';
 export * from './bus.ts';
 export * from './connect.ts';
+export { LIMIT_CODES } from './count-reply.ts';
 export * from './follow-stream.ts';
 export * from './forward-queue.ts';
 export { type HeaderFields, type WithHeaders, contextFromHeaders, traceHeaders } from './headers.ts';

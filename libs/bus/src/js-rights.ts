@@ -38,6 +38,7 @@ export const jetStreamRights = {
 
   /** `forwardQueue`: an existing durable consumer, pulled from and acknowledged. */
   consume: (stream: string, consumer: string): readonly string[] => [
+    `$JS.API.CONSUMER.INFO.${stream}.${consumer}`,
     `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`,
     `$JS.ACK.${stream}.${consumer}.>`,
   ],

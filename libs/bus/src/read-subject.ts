@@ -1,5 +1,5 @@
 import { type Result, type Unavailable, ok, unavailable } from '@sharedos/contracts';
-import type { StreamInfo } from 'nats';
+import type { ConsumerInfo, StreamInfo } from 'nats';
 import type { Bus } from './bus.ts';
 import { type StoredMessage, askJetStream, refusalReason } from './stored-message.ts';
 
@@ -43,6 +43,16 @@ export const lastOnSubject = (
   natsSubject: string,
   options: { readonly timeoutMs: number },
 ): Promise<Result<StoredMessage | undefined, Unavailable>> => getMessage(bus, stream, { last_by_subj: natsSubject }, options.timeoutMs);
+
+/** The first message at or after a sequence on any subject that a filter covers; `undefined` when there is none. */
+export const nextOnSubject = (
+  bus: Bus,
+  stream: string,
+  filterSubject: string,
+  sequence: number,
+  options: { readonly timeoutMs: number },
+): Promise<Result<StoredMessage | undefined, Unavailable>> =>
+  getMessage(bus, stream, { next_by_subj: filterSubject, seq: sequence }, options.timeoutMs);
 
 /** The message at a sequence, from the stream's leader; `undefined` when there is none, or none any more. */
 export const messageAt = (
@@ -105,6 +115,20 @@ export const deleteMessage = async (
   return GONE.has(deleted.error.error.err_code ?? 0) ? ok(false) : unavailable(refusalReason(deleted.error));
 };
 
+/** Takes the messages of one subject, all but the last `keep`, out of a stream for good. */
+export const purgeSubject = async (
+  bus: Bus,
+  stream: string,
+  natsSubject: string,
+  keep: number,
+  options: { readonly timeoutMs: number },
+): Promise<Result<void, Unavailable>> => {
+  // A `keep` of nothing would be read as none given, which is the same.
+  const question = { filter: natsSubject, ...(keep === 0 ? {} : { keep }) };
+  const purged = await askJetStream<unknown>(bus, `$JS.API.STREAM.PURGE.${stream}`, question, options.timeoutMs);
+  return purged.ok ? ok(undefined) : unavailable(refusalReason(purged.error));
+};
+
 /** The stream's last sequence. Current only where the stream has one replica: in a cluster this may be stale (design §5). */
 export const streamHead = async (
   bus: Bus,
@@ -122,6 +146,17 @@ export const streamInfo = async (
   options: { readonly timeoutMs: number },
 ): Promise<Result<StreamInfo, Unavailable>> => {
   const info = await askJetStream<StreamInfo>(bus, `$JS.API.STREAM.INFO.${stream}`, undefined, options.timeoutMs);
+  return info.ok ? info : unavailable(refusalReason(info.error));
+};
+
+/** What the server says of a durable consumer: what waits for it, and what was given out and not acknowledged. */
+export const consumerInfo = async (
+  bus: Bus,
+  stream: string,
+  consumer: string,
+  options: { readonly timeoutMs: number },
+): Promise<Result<ConsumerInfo, Unavailable>> => {
+  const info = await askJetStream<ConsumerInfo>(bus, `$JS.API.CONSUMER.INFO.${stream}.${consumer}`, undefined, options.timeoutMs);
   return info.ok ? info : unavailable(refusalReason(info.error));
 };
 

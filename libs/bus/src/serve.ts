@@ -19,6 +19,7 @@ import {
 } from '@sharedos/contracts';
 import type { Msg, ServiceMsg } from 'nats';
 import { type Bus, busMessage } from './bus.ts';
+import { countReply } from './count-reply.ts';
 import { contextFromHeaders, headerOf, toNatsHeaders } from './headers.ts';
 import { Slots } from './slots.ts';
 import { SpanKind, inMessageSpan, traceIdOf } from './trace-span.ts';
@@ -181,20 +182,21 @@ class RouteServer {
       this.counts.dropped += 1;
       return;
     }
+    const began = performance.now();
+    const answer = (reply: Reply<unknown>): void => {
+      countReply(one.verb, parsed.namespaceId, reply, performance.now() - began);
+      this.#reply(one, message, reply);
+    };
     const schema = headerOf(message.headers, SCHEMA_HEADER);
     // Absent is what a plain `nats` command line sends; another schema's body must not be read as this one's.
-    if (schema !== undefined && schema !== one.requestName)
-      return this.#reply(one, message, refused('invalid_request', `expected a ${one.requestName}`));
+    if (schema !== undefined && schema !== one.requestName) return answer(refused('invalid_request', `expected a ${one.requestName}`));
     const entered = this.#slots.enter();
     if (entered !== true && !(await entered)) {
       this.counts.overloaded += 1;
-      return this.#reply(one, message, {
-        ok: false,
-        error: { code: 'service_overloaded', message: 'too many requests at once', retryable: true },
-      });
+      return answer(refused('service_overloaded', 'too many requests at once', true));
     }
     try {
-      this.#reply(one, message, await this.#answer(one, message, parsed));
+      answer(await this.#answer(one, message, parsed));
     } finally {
       this.#slots.leave();
     }

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
 import type { ServiceName } from '@sharedos/contracts';
-import { type Telemetry, startTelemetry } from '@sharedos/telemetry';
+import { type Telemetry, measurements, openOperatorPort, startTelemetry } from '@sharedos/telemetry';
 import { z } from 'zod';
 import type { Bus } from './bus.ts';
 import { connectBus } from './connect.ts';
 import { streamsOf } from './permissions.ts';
 import { checkStreams, describeProvisionRefusal } from './provision.ts';
+import { streamsUsed } from './streams-used.ts';
 
 /** Settings that every service has. Each service extends them with its own; a security setting has no default. */
 export const baseSettings = {
@@ -24,7 +24,8 @@ export const baseSettings = {
     .min(0)
     .max(65_535)
     .optional()
-    .meta({ description: 'Port for GET /health; none when absent' }),
+    .meta({ description: 'Port for /healthz, /readyz and /metrics; none when absent' }),
+  SHAREDOS_HEALTH_HOST: z.string().min(1).default('127.0.0.1').meta({ description: 'Address of that port' }),
   SHAREDOS_CLOCK_OFFSET_MS: z.coerce
     .number()
     .int()
@@ -51,6 +52,9 @@ export const askingSettings = {
     .default(5_000)
     .meta({ description: 'Longest wait for an answer of the authorizer' }),
 };
+
+/** Of everything here: it is released together. */
+export const VERSION = '0.1.0';
 
 export type BaseSettings = z.infer<z.ZodObject<typeof baseSettings>>;
 
@@ -85,11 +89,30 @@ export const runService = async <Shape extends z.ZodRawShape>(
   const log: ServiceHost['log'] = (event, fields) => {
     process.stdout.write(`${JSON.stringify({ event, service, instance, ...fields })}\n`);
   };
-  const onDefect: ServiceHost['onDefect'] = (error, where) =>
+  const onDefect: ServiceHost['onDefect'] = (error, where) => {
+    measurements.count('defects');
     log('defect', { where, error: error instanceof Error ? error.stack : String(error) });
+  };
   process.on('unhandledRejection', (error) => onDefect(error, 'unhandled rejection'));
 
-  const telemetry = await startTelemetry({ service, instance, version: '0.1.0' });
+  const telemetry = await startTelemetry({ service, instance, version: VERSION });
+  measurements.watch('spansDropped', () => telemetry.droppedSpans());
+  measurements.watch('spansExported', () => telemetry.exportedSpans());
+  // Asked from the start, so that a long one is not taken for a process that hangs.
+  let trouble = (): string | undefined => 'starting';
+  const port =
+    settings.SHAREDOS_HEALTH_PORT === undefined
+      ? undefined
+      : await openOperatorPort({
+          host: settings.SHAREDOS_HEALTH_HOST,
+          port: settings.SHAREDOS_HEALTH_PORT,
+          service,
+          instance,
+          version: VERSION,
+          trouble: () => trouble(),
+        }).catch((error: unknown) =>
+          fail(`${service}: SHAREDOS_HEALTH_PORT cannot be had: ${error instanceof Error ? error.message : String(error)}`),
+        );
   const bus = await connectBus({
     servers: settings.SHAREDOS_NATS_URL.split(','),
     user: settings.SHAREDOS_NATS_USER,
@@ -100,6 +123,7 @@ export const runService = async <Shape extends z.ZodRawShape>(
   }).catch((error: unknown) => fail(`${service}: ${error instanceof Error ? error.message : String(error)}`));
   const streams = await checkStreams(bus.nats, streamsOf(service));
   if (!streams.ok) fail(`${service}: ${describeProvisionRefusal(streams.error)}; provision the broker first`);
+  measurements.watch('streamUsed', () => streamsUsed(bus, streamsOf(service)));
   const running = await start(settings, {
     bus,
     instance,
@@ -108,16 +132,17 @@ export const runService = async <Shape extends z.ZodRawShape>(
     onDefect,
   }).catch((error: unknown) => fail(`${service} cannot start: ${error instanceof Error ? error.message : String(error)}`));
 
-  const health = serveHealth(settings.SHAREDOS_HEALTH_PORT, () => (bus.connected ? running.trouble() : 'not connected to the broker'));
+  trouble = () => (bus.connected ? running.trouble() : 'not connected to the broker');
   stopOnSignal(async () => {
+    trouble = () => 'stopping';
     log('stopping');
     await running.stop(settings.SHAREDOS_GRACE_MS);
-    health?.close();
+    port?.close();
     await bus.close();
     await endTelemetry(telemetry, log);
     log('stopped');
   });
-  log('ready', { pid: process.pid });
+  log('ready', { pid: process.pid, ...(port === undefined ? {} : { port: port.port }) });
 };
 
 const readSettings = <Shape extends z.ZodRawShape>(service: ServiceName, shape: Shape): z.infer<z.ZodObject<Shape>> & BaseSettings => {
@@ -134,21 +159,6 @@ const readSettings = <Shape extends z.ZodRawShape>(service: ServiceName, shape: 
 const fail = (line: string): never => {
   process.stderr.write(`${line}\n`);
   process.exit(1);
-};
-
-const serveHealth = (port: number | undefined, trouble: () => string | undefined) => {
-  if (port === undefined) return undefined;
-  const server = createServer((request, response) => {
-    const why = request.url === '/health' ? trouble() : 'unknown path';
-    response.writeHead(why === undefined ? 200 : request.url === '/health' ? 503 : 404, {
-      'content-type': 'application/json',
-      'cache-control': 'no-store',
-    });
-    response.end(JSON.stringify(why === undefined ? { status: 'ok', protocolVersion: '1' } : { status: 'unavailable', reason: why }));
-  });
-  server.listen(port);
-  server.unref();
-  return server;
 };
 
 const stopOnSignal = (stop: () => Promise<void>): void => {

@@ -1,7 +1,7 @@
 import type { ForwardDelivery } from '@sharedos/bus';
 import { SCHEMA_HEADER } from '@sharedos/contracts';
 import { decodeLedgerRecord } from '@sharedos/ledger';
-import { ATTRIBUTE, SPAN, withSpan } from '@sharedos/telemetry';
+import { ATTRIBUTE, SPAN, measurements, withSpan } from '@sharedos/telemetry';
 import type { Ports } from './ports.ts';
 
 const RETRY_MS = 1_000;
@@ -22,6 +22,7 @@ export const forwardOutcomes =
       onParked(`ledger record ${delivery.sequence}: ${record.error}`);
       return delivery.term('not a record of the ledger');
     }
+    measurements.count('ledgerRecords', record.value.type);
     const events = 'audit' in record.value ? record.value.audit : [];
     if (events.length === 0) return delivery.done();
     const attributes = { [ATTRIBUTE.namespaceId]: parsed.namespaceId };

@@ -4,6 +4,7 @@ import { logQuestions } from './ask-log.ts';
 import { composeAuditProjector } from './compose.ts';
 import { projectorSettings } from './config.ts';
 import { followRecords } from './follow-records.ts';
+import { watchProjection } from './projection-metrics.ts';
 import { RecordStore } from './record-store.ts';
 import { SealKeys } from './seal-keys.ts';
 import { Sealer } from './seal-records.ts';
@@ -58,9 +59,10 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
     concurrencyMax: REQUESTS_AT_ONCE,
     onDefect,
   });
+  const forwarded = { stream: 'LEDGER', consumer: 'audit-projector' } as const;
+  watchProjection(bus, records, forwarded);
   const queue = forwardQueue(bus, {
-    stream: 'LEDGER',
-    consumer: 'audit-projector',
+    ...forwarded,
     concurrency: FORWARDED_AT_ONCE,
     handle: service.forward,
     onDefect,

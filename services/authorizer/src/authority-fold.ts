@@ -33,6 +33,8 @@ export class AuthorityFold implements LogListener {
   /** The position of the last event that was folded; beyond {@link position} while an append is being delivered. */
   #folded: Position;
   #oldest: Position;
+  /** The newest position that somebody waited for. */
+  #wanted: Position = 0;
   #alive = false;
   #subscription: LogSubscription | undefined;
 
@@ -62,6 +64,11 @@ export class AuthorityFold implements LogListener {
 
   get position(): Position {
     return this.#position;
+  }
+
+  /** Positions between what is folded and the newest that somebody had to see. */
+  get behind(): number {
+    return Math.max(0, this.#wanted - this.#position);
   }
 
   /** The oldest position that authority is still known at: what was before it is forgotten. */
@@ -95,6 +102,7 @@ export class AuthorityFold implements LogListener {
   async until(position: Position, deadlineMs: number): Promise<Result<void, Unavailable>> {
     if (this.#parked.length > 0) return unavailable(this.trouble ?? 'an event was parked');
     if (this.#position >= position) return ok(undefined);
+    this.#wanted = Math.max(this.#wanted, position);
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const waiter: Waiter = { position, resolve };
     this.#waiters.add(waiter);

@@ -13,6 +13,7 @@ import {
 } from '@sharedos/kernel';
 import { ATTRIBUTE, SPAN, withSpan } from '@sharedos/telemetry';
 import { askedTurn } from './asked-turn.ts';
+import { countDecision } from './decision-metrics.ts';
 import { liveRevocation } from './live-revocation.ts';
 import type { Ports } from './ports.ts';
 import type { TurnAuthorities, TurnAuthority } from './turn-authorities.ts';
@@ -43,6 +44,7 @@ export const decideAuthority =
       return outcome;
     });
 
+    countDecision(decided.status, decided.cause ?? decided.code);
     const { revision, admittedAt, authority } = turn;
     const place = {
       revision,

@@ -9,6 +9,7 @@ import { composeAuthorizer } from './compose.ts';
 import { CLOCKS_APART_MS, LONGEST_TURN_MS, authorizerSettings } from './config.ts';
 import { loadFold } from './fold-snapshot.ts';
 import { keepFold } from './keep-fold.ts';
+import { watchFold, watchUsage } from './decision-metrics.ts';
 import { LogHistory } from './log-history.ts';
 import { openLog } from './open-log.ts';
 import { recordRecentActs } from './record-recent-acts.ts';
@@ -34,6 +35,7 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
   if (!snapshot.ok) log('snapshot ignored', { why: snapshot.error });
   else if (snapshot.value !== undefined) log('snapshot loaded', { position: snapshot.value.position, grants: snapshot.value.index.size });
   const fold = new AuthorityFold((what) => log('log trouble', { what }), snapshot.ok ? snapshot.value : undefined);
+  watchFold(fold);
   fold.follow(store.value);
   // Ready means caught up: a replica that starts behind would only answer that it is unavailable.
   const caughtUp = await fold.until(start.value, CATCH_UP_MS);
@@ -46,13 +48,17 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
   });
 
   const ledger = jetStreamLedger(bus);
+  const noteUsage = watchUsage();
   const usage = redisUsageStore({
     url: settings.SHAREDOS_REDIS_URL,
     spentUses: async () => {
       const uses = await ledger.uses();
       return uses.ok ? { ok: true, value: uses.value.map(({ namespaceId, use }) => ({ namespaceId, ...use })) } : uses;
     },
-    onState: (state) => log('counters', { ...state }),
+    onState: (state) => {
+      noteUsage(state);
+      log('counters', { ...state });
+    },
   });
 
   const audit = storeAudit(bus, deadlineMs, (event) => log('audit lost', { type: event.type, id: event.id }));

@@ -11,6 +11,7 @@ import {
 } from '@sharedos/contracts';
 import { type AuditMark, foldExecution, toolInvoked, turnEnded } from '@sharedos/kernel';
 import type { OperationHistory, OperationKey } from '@sharedos/ledger';
+import { measurements } from '@sharedos/telemetry';
 import type { AcceptedRequest } from './accept-request.ts';
 import type { Ports } from './ports.ts';
 
@@ -51,6 +52,7 @@ export const interruptTurn = async (
     ],
   };
   const written = await ledger.resume(key, history).append(record);
+  if (written.ok) measurements.add('effectsUnknown', openCalls.length);
   return written.ok ? ok(record) : err('moved');
 };
 

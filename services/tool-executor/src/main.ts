@@ -11,6 +11,7 @@ import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
 import { watchLedgerRoom } from './ledger-room.ts';
 import { countersOver } from './reserved-uses.ts';
 import { RunningTurns } from './running-turns.ts';
+import { watchQueue } from './turn-metrics.ts';
 
 const REQUESTS_AT_ONCE = 64;
 /** For the records of the longest turn with the largest results; the queue's lease is extended meanwhile. */
@@ -102,6 +103,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     onDefect,
     onTrouble: (reason) => log('queue trouble', { reason }),
   });
+  watchQueue(bus, queue, clock);
   return {
     trouble: () => (queue.alive ? undefined : 'the queue of turns does not answer'),
     // Turns begun are finished, or cancelled at the end of the grace; then the process still answers for them until it is gone.

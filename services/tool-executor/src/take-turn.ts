@@ -27,6 +27,7 @@ import { registryFor } from './context-tools.ts';
 import { interruptTurn } from './interrupt-turn.ts';
 import { LedgerTurn } from './ledger-turn.ts';
 import type { Ports } from './ports.ts';
+import { countRefusal, countTurn } from './turn-metrics.ts';
 import { releaseReserved } from './reserved-uses.ts';
 import { type Requester, answerOf, isAnswered, publishEvent, publishRefusal, publishResult } from './turn-answers.ts';
 import { TurnWrites } from './turn-writes.ts';
@@ -160,6 +161,7 @@ const runClaimed = async (
   const { request, context, fromMessage } = accepted;
   const { executionId, agent, message, state, options, metadata } = request;
   const { requester } = from;
+  const began = performance.now();
   const registry = registryFor(ports, context);
   if (!registry.has(MESSAGE_REQUEST_TOOL_NAME))
     registry.register(messageRequestTool(ports, { turnId, executionId, requester, ...(fromMessage === true ? { cause: message } : {}) }));
@@ -208,6 +210,7 @@ const runClaimed = async (
     );
     const answered =
       (await publishResult(ports.bus, from, answerOf(result, kernel.revision))) && (await answerRecipient(ports, from, accepted, result));
+    countTurn(result.status, performance.now() - began);
     const settled = answered && (!kernel.mayReserve || (await releaseOf(ports, claim.key)));
     if (settled) await acknowledge(delivery);
     else delivery.nak(ASK_AGAIN_MS);
@@ -283,6 +286,7 @@ const refuse = async (
   from: Requester,
   { executionId, context, error }: RefusedRequest,
 ): Promise<void> => {
+  countRefusal(from.namespaceId, error.code);
   if (context !== undefined && executionId !== undefined) {
     const mark = { id: ports.ids(), at: ports.clock(), context };
     const recorded = await ports.audit(turnEnded(mark, { executionId, status: 'denied', code: error.code }));
