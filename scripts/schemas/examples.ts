@@ -54,6 +54,9 @@ const retraced = {
 const act = { principal: alice, at, revision, eventId: '5f0c7f0e-6f1c-5b7e-9a55-0c1c5ad0a001', correlationId: 'trace-1' };
 const lineage = { links: [{ grant, issued: act, revoked: act }] };
 
+const noRoute = { status: 'none', lease: 0, revokedThrough: 0 };
+const openRoute = { status: 'open', lease: 3, revokedThrough: 1, openedAt: at, expiresAt: later };
+
 const reply = (value: unknown, extra: Partial<Examples> = {}): Examples => ({
   valid: { ok: { ok: true, value }, refused: { ok: false, error }, ...extra.valid },
   invalid: {
@@ -91,6 +94,15 @@ const question = {
   reason: 'the archive is in the way',
   traceId: 'trace-1',
   requestedAt: at,
+};
+const mcpPlace = { kind: 'http', url: 'https://crm.example/mcp' };
+const mcpTool = {
+  name: 'read_customer',
+  description: 'Read a customer.',
+  inputSchema: { type: 'object', properties: { customerId: { type: 'string' } } },
+  readOnly: true,
+  hash,
+  requirement: { path: ['customers', '{arguments.customerId}'], action: 'read' },
 };
 const inboxRules = { blocked: [bob], perMinuteMax: 60, perSenderPerMinuteMax: 6 };
 const summary = { executionId: 'turn-1', state: 'succeeded', agent: scout, traceId: 'trace-1', at: later };
@@ -414,6 +426,67 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     invalid: { 'nothing-asked': { ...choice, update: {} } },
   }),
   'authority.tools.reply/1': reply({ enabled: ['files', 'repo'], revision }),
+  'authority.mcp/1': object({ owner: alice }, ['owner'], {
+    valid: {
+      'known-already': { owner: alice, known: hash },
+      approval: {
+        owner: alice,
+        change: { commandId: 'command-1', command: { type: 'ApproveMcpServer', server: 'crm', tools: [mcpTool] } },
+      },
+    },
+    invalid: { 'unknown-command': { owner: alice, change: { commandId: 'command-1', command: { type: 'RunMcpServer', server: 'crm' } } } },
+  }),
+  'authority.mcp.reply/1': reply(
+    { hash, servers: [{ server: 'crm', place: mcpPlace, tools: [mcpTool], changed: [] }], revision },
+    { valid: { unchanged: { ok: true, value: { hash, revision } } } },
+  ),
+  'mcp.add/1': object({ commandId: 'command-1', server: 'crm', place: mcpPlace }, ['commandId', 'server', 'place'], {
+    valid: { process: { commandId: 'command-1', server: 'memory', place: { kind: 'process', process: 'memory' } } },
+    invalid: {
+      'a-command': { commandId: 'command-1', server: 'memory', place: { kind: 'process', process: 'memory', command: 'sh' } },
+      'underscore-in-name': { commandId: 'command-1', server: 'my_crm', place: mcpPlace },
+    },
+  }),
+  'mcp.list/1': object({}, []),
+  'mcp.servers.reply/1': reply({
+    servers: [
+      {
+        server: 'crm',
+        place: mcpPlace,
+        tools: [{ name: 'mcp.crm.read_customer', requirement: mcpTool.requirement, changed: false }],
+        secrets: ['authorization'],
+      },
+    ],
+    revision,
+  }),
+  'mcp.inspect/1': object({ server: 'crm' }, ['server']),
+  'mcp.inspect.reply/1': reply({
+    server: 'crm',
+    listHash: hash,
+    tools: [
+      { name: 'read_customer', description: 'Read a customer.', inputSchema: { type: 'object' }, readOnly: true, hash, state: 'approved' },
+    ],
+    refused: [{ name: 'rm -rf', reason: 'its name is none of a tool here' }],
+    gone: [],
+  }),
+  'mcp.approve/1': object({ commandId: 'command-1', server: 'crm', listHash: hash }, ['commandId', 'server', 'listHash'], {
+    valid: {
+      some: {
+        commandId: 'command-1',
+        server: 'crm',
+        listHash: hash,
+        tools: ['read_customer'],
+        requirements: [{ name: 'read_customer', requirement: mcpTool.requirement }],
+      },
+    },
+    invalid: { 'none-named': { commandId: 'command-1', server: 'crm', listHash: hash, tools: [] } },
+  }),
+  'mcp.remove/1': object({ commandId: 'command-1', server: 'crm' }, ['commandId', 'server']),
+  'mcp.secret/1': object({ server: 'crm', name: 'authorization', value: 'Bearer secret' }, ['server', 'name', 'value'], {
+    valid: { forget: { server: 'crm', name: 'authorization', value: null } },
+    invalid: { 'name-with-a-break': { server: 'crm', name: 'a\nb', value: 'x' } },
+  }),
+  'mcp.secret.reply/1': reply({ server: 'crm', secrets: ['authorization'] }),
   'tools.namespaces/1': object({}, []),
   'tools.namespaces.reply/1': reply({
     catalog: {
@@ -494,7 +567,40 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
   }),
   'message.rules.reply/1': reply({ rules: inboxRules, version: 3 }),
   'inbox.rules/1': object({ blocked: [] }, ['blocked'], { valid: { full: inboxRules } }),
-  'message.deliver/1': object({ context, envelope: message, callId: 'call-1', turnId: 'turn-id-1' }, ['context', 'envelope', 'callId']),
+  'message.route/1': {
+    valid: {
+      show: { act: 'show' },
+      open: { act: 'open', ttlMs: 30_000 },
+      renew: { act: 'renew', lease: 3, ttlMs: 30_000 },
+      pause: { act: 'pause', lease: 3 },
+      close: { act: 'close' },
+      'close-a-lease': { act: 'close', lease: 3 },
+      forget: { act: 'forget' },
+    },
+    invalid: {
+      'act-unknown': { act: 'steal' },
+      'open-for-ever': { act: 'open' },
+      'open-too-long': { act: 'open', ttlMs: 3_600_001 },
+      'renew-nothing': { act: 'renew', ttlMs: 30_000 },
+      'lease-zero': { act: 'pause', lease: 0 },
+      'unknown-key': { act: 'show', surprise: true },
+    },
+  },
+  'message.route.reply/1': reply({ route: openRoute, live: true, parked: 2 }),
+  'route.record/1': {
+    valid: { open: openRoute, closed: { status: 'closed', lease: 3, revokedThrough: 3, closedAt: at }, none: noRoute },
+    invalid: { 'status-unknown': { ...noRoute, status: 'lost' }, 'without-lease': { status: 'none', revokedThrough: 0 } },
+  },
+  'message.status/1': object({ id: 'message-1' }, ['id']),
+  'message.status.reply/1': reply({ messageId: 'message-1', state: 'parked', at, until: later }),
+  'message.take/1': object({ sender: alice, receiver: scout, id: 'message-1', lease: 3 }, ['sender', 'receiver', 'id', 'lease']),
+  'message.take.reply/1': reply({ taken: false, code: 'route_closed' }),
+  'parked.message/1': object({ context, envelope: message, operation: hash, until: later }, ['context', 'envelope', 'operation', 'until'], {
+    valid: { 'of-a-turn': { context, envelope: message, operation: hash, callId: 'call-1', until: later, expiresAt: later } },
+  }),
+  'message.deliver/1': object({ context, envelope: message, callId: 'call-1', turnId: 'turn-id-1' }, ['context', 'envelope', 'callId'], {
+    valid: { 'by-operation': { context, envelope: message, callId: 'call-1', turnId: 'turn-id-1', operation: hash } },
+  }),
   'message.deliver.reply/1': reply({ status: 'accepted', messageId: 'message-1', timestamp: at }),
   'message.answer/1': object({ executionId: 'turn-1', message, output: { done: true }, completedAt: later }, ['executionId', 'message'], {
     invalid: { 'with-authority': { executionId: 'turn-1', message, output: null, completedAt: later, authority: alice } },
@@ -502,6 +608,7 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
   'message.answer.reply/1': reply({ status: 'accepted', messageId: 'message-1', timestamp: at }),
   'message.reply/1': object({ ...message, replyTo: 'message-0' }, ['id', 'sender', 'receiver']),
   'turn.recipient/1': object({ version: '1', executionId: 'turn-1', message, requestedAt: at }, ['executionId', 'message'], {
+    valid: { 'under-a-lease': { version: '1', executionId: 'turn-1', message, requestedAt: at, lease: 3 } },
     invalid: { 'with-authority': { version: '1', executionId: 'turn-1', message, requestedAt: at, authority: alice } },
   }),
 
@@ -599,9 +706,20 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
       resolved: { type: 'resolved', at, callId: 'call-1', outcome: 'happened', by: alice, audit: [] },
       settled: { type: 'settled', at, callId: 'call-1', result: toolResult, audit: [] },
       ended: { type: 'ended', at, by: 'owner', revision, result: executionResult, audit: [] },
+      'ended-parked': {
+        type: 'ended',
+        at,
+        by: 'owner',
+        result: { status: 'accepted', messageId: 'message-1', timestamp: at },
+        delivery: { type: 'MessageParked', at, until: later },
+        audit: [],
+      },
+      dispatched: { type: 'delivery', at, event: { type: 'MessageDispatched', at, to: 'inbox', lease: 3 }, audit: [decided] },
+      revoked: { type: 'delivery', at, event: { type: 'MessageRevoked', at, code: 'route_closed' }, audit: [] },
     },
     invalid: {
       'type-unknown': { type: 'forgotten', at },
+      'dispatched-nowhere': { type: 'delivery', at, event: { type: 'MessageDispatched', at }, audit: [] },
       'settled-without-result': { type: 'settled', at, callId: 'call-1', audit: [] },
       'released-nothing': { type: 'released', at, callId: 'call-1', uses: [], audit: [] },
       'resolved-as-unsure': { type: 'resolved', at, callId: 'call-1', outcome: 'unsure', by: alice, audit: [] },

@@ -23,8 +23,12 @@ import * as escalationWire from './wire/escalation.ts';
 import * as grantWire from './wire/grant.ts';
 import * as ledgerWire from './wire/ledger.ts';
 import * as logWire from './wire/log.ts';
+import * as mcpWire from './wire/mcp.ts';
 import * as messageWire from './wire/message.ts';
+import * as deliveryWire from './wire/delivery.ts';
+import * as routeWire from './wire/route.ts';
 import * as namespaceWire from './wire/namespace.ts';
+import * as operationWire from './wire/operation.ts';
 import * as policyWire from './wire/policy.ts';
 import * as recordsWire from './wire/records.ts';
 import * as recomputeWire from './wire/recompute.ts';
@@ -98,6 +102,7 @@ export const PUBLIC_CONTRACTS = {
   NamespaceSettings: settingsWire.NamespaceSettings,
   SettingsEvent: settingsWire.SettingsEvent,
   ToolSettingsEvent: toolSettingsWire.ToolSettingsEvent,
+  McpEvent: mcpWire.McpEvent,
   AgentEvent: agentWire.AgentEvent,
   EscalationEvent: escalationWire.EscalationEvent,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
@@ -120,6 +125,9 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'turn.result': bodies([turnWire.TurnResult]),
   'turn.event': bodies([turnWire.TurnEvent]),
   'turn.refused': bodies([turnWire.TurnRefused]),
+  'operation.show': bodies([operationWire.OperationShow], operationWire.OperationReply),
+  'operation.list': bodies([operationWire.OperationList], operationWire.OperationListReply),
+  'operation.resolve': bodies([operationWire.OperationResolve], operationWire.OperationReply),
   'turn.recipient': bodies([messageWire.RecipientTurn]),
   'runtime.step': bodies([runtimeWire.RuntimeStep], runtimeWire.RuntimeStepReply),
   'execution.control': bodies([turnWire.ExecutionControl], turnWire.ExecutionControlReply),
@@ -144,6 +152,12 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'tools.list': bodies([toolSettingsWire.ToolsList], toolSettingsWire.ToolsPageReply),
   'tools.namespaces': bodies([toolSettingsWire.ToolsNamespaces], toolSettingsWire.ToolNamespacesReply),
   'tools.update': bodies([toolSettingsWire.ToolsUpdate], toolSettingsWire.ToolNamespacesReply),
+  'mcp.add': bodies([mcpWire.McpAdd], mcpWire.McpServersReply),
+  'mcp.list': bodies([mcpWire.McpList], mcpWire.McpServersReply),
+  'mcp.inspect': bodies([mcpWire.McpInspect], mcpWire.McpInspectReply),
+  'mcp.approve': bodies([mcpWire.McpApprove], mcpWire.McpServersReply),
+  'mcp.remove': bodies([mcpWire.McpRemove], mcpWire.McpServersReply),
+  'mcp.secret': bodies([mcpWire.McpSecret], mcpWire.McpSecretReply),
   'escalation.list': bodies([escalationWire.EscalationList], escalationWire.EscalationListReply),
   'escalation.show': bodies([escalationWire.EscalationShow], escalationWire.EscalationReply),
   'escalation.resolve': bodies([escalationWire.EscalationResolve], escalationWire.EscalationReply),
@@ -151,6 +165,7 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'authority.open': bodies([authorityWire.AuthorityOpen], authorityWire.AuthorityOpenReply),
   'authority.decide': bodies([authorityWire.AuthorityDecide], authorityWire.AuthorityDecideReply),
   'authority.tools': bodies([toolSettingsWire.AuthorityTools], toolSettingsWire.AuthorityToolsReply),
+  'authority.mcp': bodies([mcpWire.AuthorityMcp], mcpWire.AuthorityMcpReply),
   'authority.namespace': bodies([namespaceWire.AuthorityNamespace], namespaceWire.AuthorityNamespaceReply),
   'authority.reach': bodies([authorityWire.AuthorityReach], authorityWire.AuthorityReachReply),
   'authority.explain': bodies([viewsWire.AuthorityExplain], viewsWire.AuthorityExplainReply),
@@ -165,10 +180,15 @@ export const SUBJECT_BODIES: Readonly<Record<SubjectVerb, SubjectBodies>> = {
   'message.inbox': bodies([messageWire.MessageInbox], messageWire.MessageInboxReply),
   'message.ack': bodies([messageWire.MessageAck], messageWire.MessageAckReply),
   'message.rules': bodies([messageWire.MessageRules], messageWire.MessageRulesReply),
+  'message.route': bodies([routeWire.MessageRoute], routeWire.MessageRouteReply),
+  'message.status': bodies([deliveryWire.MessageStatus], deliveryWire.MessageStatusReply),
+  'message.take': bodies([deliveryWire.MessageTake], deliveryWire.MessageTakeReply),
   'message.deliver': bodies([messageWire.MessageDeliver], messageWire.MessageDeliverReply),
   'message.answer': bodies([messageWire.MessageAnswer], messageWire.MessageAnswerReply),
   inbox: bodies([messageWire.InboxMessage]),
   inboxrules: bodies([messageWire.InboxRulesMessage]),
+  route: bodies([routeWire.RouteRecord]),
+  parked: bodies([deliveryWire.ParkedMessage]),
   reply: bodies([messageWire.ReplyMessage]),
   audit: bodies([recordsWire.AuditRecordMessage]),
   'feed.audit': bodies([recordsWire.AuditRecordMessage]),

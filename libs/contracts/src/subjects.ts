@@ -46,6 +46,9 @@ export const SUBJECTS = {
   'turn.event': { use: 'to-principal', from: ['tool-executor'], stream: 'TURN_EVENTS' },
   'turn.refused': { use: 'to-principal', from: ['tool-executor'], stream: 'TURN_EVENTS' },
   'turn.recipient': { use: 'internal-stream', from: ['messaging-router'], readBy: ['tool-executor'], stream: 'TURNS' },
+  'operation.show': { use: 'principal-request', servedBy: 'tool-executor' },
+  'operation.list': { use: 'principal-request', servedBy: 'tool-executor' },
+  'operation.resolve': { use: 'principal-request', servedBy: 'tool-executor' },
   'runtime.step': { use: 'agent-answers', from: ['tool-executor'] },
   'execution.control': { use: 'internal-request', from: ['tool-executor'], servedBy: 'tool-executor' },
   'grant.issue': { use: 'principal-request', servedBy: 'authorizer' },
@@ -69,6 +72,12 @@ export const SUBJECTS = {
   'tools.list': { use: 'principal-request', servedBy: 'tool-executor' },
   'tools.namespaces': { use: 'principal-request', servedBy: 'tool-executor' },
   'tools.update': { use: 'principal-request', servedBy: 'tool-executor' },
+  'mcp.add': { use: 'principal-request', servedBy: 'tool-executor' },
+  'mcp.list': { use: 'principal-request', servedBy: 'tool-executor' },
+  'mcp.inspect': { use: 'principal-request', servedBy: 'tool-executor' },
+  'mcp.approve': { use: 'principal-request', servedBy: 'tool-executor' },
+  'mcp.remove': { use: 'principal-request', servedBy: 'tool-executor' },
+  'mcp.secret': { use: 'principal-request', servedBy: 'tool-executor' },
   'escalation.list': { use: 'principal-request', servedBy: 'authorizer' },
   'escalation.show': { use: 'principal-request', servedBy: 'authorizer' },
   'escalation.resolve': { use: 'principal-request', servedBy: 'authorizer' },
@@ -76,6 +85,7 @@ export const SUBJECTS = {
   'authority.open': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'authority.decide': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'authority.tools': { use: 'internal-request', from: ['tool-executor'], servedBy: 'authorizer' },
+  'authority.mcp': { use: 'internal-request', from: ['tool-executor'], servedBy: 'authorizer' },
   'authority.namespace': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'authority.reach': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
   'authority.explain': { use: 'internal-request', from: DECIDERS, servedBy: 'authorizer' },
@@ -90,10 +100,15 @@ export const SUBJECTS = {
   'message.inbox': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.ack': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.rules': { use: 'principal-request', servedBy: 'messaging-router' },
+  'message.route': { use: 'principal-request', servedBy: 'messaging-router' },
+  'message.status': { use: 'principal-request', servedBy: 'messaging-router' },
+  'message.take': { use: 'internal-request', from: ['tool-executor'], servedBy: 'messaging-router' },
   'message.deliver': { use: 'internal-request', from: ['tool-executor'], servedBy: 'messaging-router' },
   'message.answer': { use: 'internal-request', from: ['tool-executor'], servedBy: 'messaging-router' },
   inbox: { use: 'internal-stream', from: ['messaging-router'], readBy: ['messaging-router'], stream: 'MESSAGES' },
   inboxrules: { use: 'internal-stream', from: ['messaging-router'], readBy: ['messaging-router'], stream: 'MESSAGES' },
+  route: { use: 'internal-stream', from: ['messaging-router'], readBy: ['messaging-router'], stream: 'MESSAGES' },
+  parked: { use: 'internal-stream', from: ['messaging-router'], readBy: ['messaging-router'], stream: 'MESSAGES' },
   reply: { use: 'internal-stream', from: ['messaging-router'], readBy: ['tool-executor'], stream: 'TURN_EVENTS' },
   audit: {
     use: 'internal-stream',
@@ -124,7 +139,7 @@ export type SubjectVerb = keyof typeof SUBJECTS;
 type VerbsOf<Use extends SubjectRow['use']> = { [V in SubjectVerb]: (typeof SUBJECTS)[V]['use'] extends Use ? V : never }[SubjectVerb];
 
 /** Verbs of the services' own records that name whom they are about. */
-const ABOUT_PRINCIPAL = ['inbox', 'inboxrules', 'reply', 'turn.recipient'] as const;
+const ABOUT_PRINCIPAL = ['inbox', 'inboxrules', 'route', 'parked', 'reply', 'turn.recipient'] as const;
 
 /** Verbs whose subject ends in the tokens of one principal. */
 export type PrincipalVerb =

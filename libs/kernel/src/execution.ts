@@ -5,19 +5,22 @@ import {
   type ClaimedRecord,
   type EndedRecord,
   type ExecutionOptions,
+  type ExpiredRecord,
   type Instant,
   type JsonObj,
   type LedgerRecord,
   type MessageEnvelope,
+  type ResolvedRecord,
   type RuntimeManifest,
   type UseTaken,
   hashOf,
 } from '@sharedos/contracts';
 import { unreachable } from './decider.ts';
+import { answerAsResolved } from './operation-calls.ts';
 
 /** What the ledger says of one operation. */
 export interface ExecutionState {
-  readonly state: 'absent' | 'running' | 'ended';
+  readonly state: 'absent' | 'running' | 'ended' | 'expired';
   /** Absent for an operation that was cancelled before anybody took it. */
   readonly claimed?: ClaimedRecord;
   readonly opened?: boolean;
@@ -25,11 +28,15 @@ export interface ExecutionState {
   readonly openCalls: readonly string[];
   readonly settledCalls: readonly string[];
   readonly ended?: EndedRecord;
+  /** What an operator found out after the end, first finding first; absent where nothing was. */
+  readonly resolved?: readonly ResolvedRecord[];
+  /** All that is still known of it. */
+  readonly expired?: ExpiredRecord;
 }
 
 /**
- * Folds the records of one operation. It refuses nothing: the first claim and the first end stand, and whatever was written
- * after the end changes nothing.
+ * Folds the records of one operation. It refuses nothing: the first claim and the first end stand, and what was written after the
+ * end changes nothing before it. What came to be known then is in {@link callsOf}.
  *
  * @see design.md §6
  */
@@ -39,8 +46,14 @@ export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState 
   let ended: EndedRecord | undefined;
   const openCalls = new Set<string>();
   const settledCalls = new Set<string>();
+  const resolved: ResolvedRecord[] = [];
   for (const record of records) {
-    if (ended !== undefined) break;
+    // Whatever else is still there of it is about to go.
+    if (record.type === 'expired') return { state: 'expired', openCalls: [], settledCalls: [], expired: record };
+    if (ended !== undefined) {
+      if (record.type === 'resolved') resolved.push(record);
+      continue;
+    }
     switch (record.type) {
       case 'claimed':
         claimed ??= record;
@@ -55,10 +68,11 @@ export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState 
         openCalls.delete(record.callId);
         settledCalls.add(record.callId);
         break;
-      // Neither starts an effect nor answers one. What a human resolved comes after the end, and is read where it is shown.
+      // Neither starts an effect nor answers one.
       case 'released':
       case 'noted':
       case 'resolved':
+      case 'delivery':
         break;
       case 'ended':
         ended = record;
@@ -74,6 +88,7 @@ export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState 
     openCalls: [...openCalls],
     settledCalls: [...settledCalls],
     ...(ended === undefined ? {} : { ended }),
+    ...(resolved.length === 0 ? {} : { resolved }),
   };
 };
 
@@ -97,19 +112,27 @@ export type ReplayAnswer =
   | { readonly answer: 'redelivery_of_running'; readonly claimed: ClaimedRecord }
   /** Sent again while it runs: acknowledge and publish nothing, the owner will answer. */
   | { readonly answer: 'duplicate_while_running'; readonly claimed: ClaimedRecord }
-  /** Ended: publish the stored answer again, verbatim. */
+  /** Ended: publish the stored answer again. */
   | { readonly answer: 'stored'; readonly ended: EndedRecord }
+  /** The answer was forgotten: `replay_expired`. */
+  | { readonly answer: 'expired' }
   /** The id was used for something else: `replay_conflict`. */
   | { readonly answer: 'conflict' };
 
 /** How a request is answered in view of what the ledger holds under its key. @see spec/turns.md §13 */
-export const replayAnswer = ({ state, claimed, ended }: ExecutionState, { fingerprint, requestSequence }: RequestMark): ReplayAnswer => {
+export const replayAnswer = (
+  { state, claimed, ended, resolved, expired }: ExecutionState,
+  { fingerprint, requestSequence }: RequestMark,
+): ReplayAnswer => {
   if (state === 'absent') return { answer: 'run' };
+  if (expired !== undefined) {
+    return { answer: expired.claim !== undefined && expired.claim.fingerprint !== fingerprint ? 'conflict' : 'expired' };
+  }
   const isRedelivery = requestSequence > 0 && claimed?.requestSequence === requestSequence;
   // One message says the same at every delivery, whatever the settings of the process that reads it add to its fingerprint.
   if (claimed !== undefined && !isRedelivery && claimed.fingerprint !== fingerprint) return { answer: 'conflict' };
   // Without a claim there is no fingerprint to compare: it was cancelled by id, and that is its answer whatever was meant.
-  if (ended !== undefined) return { answer: 'stored', ended };
+  if (ended !== undefined) return { answer: 'stored', ended: resolved === undefined ? ended : answerAsResolved(ended, resolved) };
   if (claimed === undefined) return { answer: 'conflict' };
   return { answer: isRedelivery ? 'redelivery_of_running' : 'duplicate_while_running', claimed };
 };

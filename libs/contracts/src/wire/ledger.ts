@@ -2,17 +2,23 @@ import { z } from 'zod';
 import { bounded } from '../bounded.ts';
 import { AuditEvent } from '../audit.ts';
 import { ExecutionResult } from '../execution.ts';
+import { Json } from '../json.ts';
 import { DeliveryResult } from '../messages.ts';
 import { Address, AgentAddress } from '../principals.ts';
 import { Hash, Id } from '../scalars.ts';
 import { Ts } from '../time.ts';
 import { ToolResult } from '../tools.ts';
 import { UseTaken, UsesAbove } from './authority.ts';
+import { DeliveryEvent } from './delivery.ts';
 import { Revision } from './revision.ts';
 import { wireMessage } from './wire.ts';
 
 /** A turn's end may have to speak for every call that was still open. */
 const Audits = bounded(z.array(AuditEvent), 0, 10_008);
+
+/** What an operator found out about a call that nobody could tell of. */
+export const OperationOutcome = z.enum(['happened', 'did_not_happen']);
+export type OperationOutcome = z.infer<typeof OperationOutcome>;
 
 /**
  * The records of one operation, each on the operation's own subject and each expecting the one before it. That chain is the
@@ -25,10 +31,11 @@ const Audits = bounded(z.array(AuditEvent), 0, 10_008);
  * - `opened`: authority is held and the turn admitted.
  * - `released`: this call will never be admitted, so the uses that were reserved for it are given back.
  * - `admitted`: the effect of this call may start now. Without `settled`, it is unknown whether it happened.
- * - `settled`: the answer of the call. A refused call has this record only.
+ * - `settled`: the answer of the call. A refused call has this record only. `late`: of a handler that outlived its turn, after the end.
  * - `noted`: something to record that is neither a call nor the end.
  * - `ended`: the one terminal answer.
- * - `resolved`: after the end, what a human found out about a call that was left unknown. It changes no answer.
+ * - `resolved`: after the end, what an operator found out about a call that was left unknown. The turn stays as it ended.
+ * - `expired`: the answer was forgotten, and what the operation was called was not. Nothing follows it.
  */
 export const LedgerRecord = z.discriminatedUnion('type', [
   z.strictObject({
@@ -61,7 +68,7 @@ export const LedgerRecord = z.discriminatedUnion('type', [
     audit: Audits,
   }),
   z.strictObject({ type: z.literal('released'), at: Ts, callId: Id, uses: bounded(z.array(UseTaken), 1, 17), audit: Audits }),
-  z.strictObject({ type: z.literal('settled'), at: Ts, callId: Id, result: ToolResult, audit: Audits }),
+  z.strictObject({ type: z.literal('settled'), at: Ts, callId: Id, result: ToolResult, late: z.literal(true).optional(), audit: Audits }),
   z.strictObject({ type: z.literal('noted'), at: Ts, audit: Audits }),
   z.strictObject({
     type: z.literal('ended'),
@@ -72,20 +79,36 @@ export const LedgerRecord = z.discriminatedUnion('type', [
     /** Spent by the admission of a turn that ended before it was opened. */
     use: UseTaken.optional(),
     above: UsesAbove.optional(),
+    /** Where an accepted message went; absent in records of before, and where it says no more than the result does. */
+    delivery: DeliveryEvent.optional(),
     audit: Audits,
   }),
+  z.strictObject({ type: z.literal('delivery'), at: Ts, event: DeliveryEvent, audit: Audits }),
   z.strictObject({
     type: z.literal('resolved'),
     at: Ts,
     callId: Id,
-    outcome: z.enum(['happened', 'did_not_happen']),
+    outcome: OperationOutcome,
+    output: Json.optional(),
+    note: bounded(z.string(), 1, 512).optional(),
     by: Address,
     audit: Audits,
+  }),
+  z.strictObject({
+    type: z.literal('expired'),
+    at: Ts,
+    endedAt: Ts,
+    /** Absent where nobody had claimed the operation. */
+    claim: z
+      .strictObject({ fingerprint: Hash, requester: Address, operationId: Id, traceId: Id, agent: AgentAddress.optional() })
+      .optional(),
   }),
 ]);
 export type LedgerRecord = z.infer<typeof LedgerRecord>;
 export type ClaimedRecord = Extract<LedgerRecord, { type: 'claimed' }>;
 export type EndedRecord = Extract<LedgerRecord, { type: 'ended' }>;
+export type ResolvedRecord = Extract<LedgerRecord, { type: 'resolved' }>;
+export type ExpiredRecord = Extract<LedgerRecord, { type: 'expired' }>;
 export const LedgerRecordMessage = wireMessage('ledger.record/1', LedgerRecord);
 
 /**

@@ -8,6 +8,7 @@ import { Id, NameId, Purpose, Version } from '../scalars.ts';
 import { Ts } from '../time.ts';
 import { ChangeCount } from './management.ts';
 import { Revision } from './revision.ts';
+import { RouteLease } from './route.ts';
 import { replyMessage, wireMessage } from './wire.ts';
 
 /**
@@ -83,7 +84,15 @@ export const MessageRulesReply = replyMessage('message.rules.reply/1', InboxRule
  */
 export const MessageDeliver = wireMessage(
   'message.deliver/1',
-  z.strictObject({ context: AccessContext, envelope: MessageEnvelope, callId: Id, turnId: Id, revision: Revision.optional() }),
+  z.strictObject({
+    context: AccessContext,
+    envelope: MessageEnvelope,
+    callId: Id,
+    turnId: Id,
+    revision: Revision.optional(),
+    /** The name that the call's use was taken under. A message that is parked is decided anew by it, and takes no other use. */
+    operation: Id.optional(),
+  }),
 );
 export type MessageDeliver = z.infer<typeof MessageDeliver.schema>;
 export const MessageDeliverReply = replyMessage('message.deliver.reply/1', DeliveryResult);
@@ -108,6 +117,13 @@ export const ReplyMessage = wireMessage('message.reply/1', MessageEnvelope);
  */
 export const RecipientTurn = wireMessage(
   'turn.recipient/1',
-  z.strictObject({ version: Version, executionId: NameId, message: MessageEnvelope, requestedAt: Ts }),
+  z.strictObject({
+    version: Version,
+    executionId: NameId,
+    message: MessageEnvelope,
+    requestedAt: Ts,
+    /** Of an agent with a route: the lease that it was dispatched under. The turn takes it by `message.take`, or is not run. */
+    lease: RouteLease.optional(),
+  }),
 );
 export type RecipientTurn = z.infer<typeof RecipientTurn.schema>;
