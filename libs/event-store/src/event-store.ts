@@ -1,7 +1,7 @@
 import type { LogEvent, Result, Unavailable } from '@sharedos/contracts';
 
 /** What a stream of the log is about. @see docs/adr/0003-one-log-of-authority.md */
-export type StreamCategory = 'grant' | 'policy' | 'settings' | 'toolsettings' | 'agent' | 'escalation';
+export type StreamCategory = 'grant' | 'policy' | 'settings' | 'toolsettings' | 'agent' | 'escalation' | 'mcp';
 
 /** The stream of one entity. Adapters write its name with the one encoder of the contracts. */
 export interface StreamId {

@@ -2,7 +2,15 @@ import { namespaceSubject, parseSubject } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
 import type { StreamCategory, StreamId } from './event-store.ts';
 
-const CATEGORIES: ReadonlySet<string> = new Set<StreamCategory>(['grant', 'policy', 'settings', 'toolsettings', 'agent', 'escalation']);
+const CATEGORIES: ReadonlySet<string> = new Set<StreamCategory>([
+  'grant',
+  'policy',
+  'settings',
+  'toolsettings',
+  'agent',
+  'escalation',
+  'mcp',
+]);
 
 /** What a subject of the log is: a stream's, a barrier's (holds no event), or none that we know. */
 export type LogPlace = { readonly kind: 'stream'; readonly stream: StreamId } | { readonly kind: 'barrier' } | { readonly kind: 'unknown' };

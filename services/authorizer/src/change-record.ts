@@ -21,6 +21,7 @@ const AREAS: Partial<Record<StreamCategory, AdminArea>> = {
   toolsettings: 'tools',
   agent: 'agents',
   escalation: 'escalations',
+  mcp: 'tools',
 };
 const COMMANDS: Readonly<Record<string, string>> = {
   GrantIssued: 'grant.issue',
@@ -30,6 +31,10 @@ const COMMANDS: Readonly<Record<string, string>> = {
   Resumed: 'policy.resume',
   SettingsSet: 'settings.set',
   ToolNamespacesSet: 'tools.update',
+  McpServerAdded: 'mcp.add',
+  McpServerApproved: 'mcp.approve',
+  McpToolsChanged: 'mcp.changed',
+  McpServerRemoved: 'mcp.remove',
   AgentRegistered: 'agent.register',
   AgentConsented: 'agent.register',
   AgentWithdrawn: 'agent.withdraw',
@@ -70,8 +75,13 @@ export const changeRecord = ({ stream, event, revision }: RecordedAct): AuditEve
     commandId: causationId,
     grantId: category === 'grant' ? id : undefined,
     resource,
-    about: category === 'agent' || category === 'escalation' ? id : undefined,
+    about: aboutOf(category, id, data),
     place: { revision },
   };
   return adminChanged(act);
+};
+
+const aboutOf = (category: StreamCategory, id: string, data: LogEvent['data']): string | undefined => {
+  if (category === 'mcp') return (data as { readonly server?: string }).server;
+  return category === 'agent' || category === 'escalation' ? id : undefined;
 };

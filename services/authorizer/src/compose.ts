@@ -10,6 +10,8 @@ import {
   AuthorityExplainReply,
   AuthorityLineage,
   AuthorityLineageReply,
+  AuthorityMcp,
+  AuthorityMcpReply,
   AuthorityNamespace,
   AuthorityNamespaceReply,
   AuthorityTools,
@@ -84,6 +86,7 @@ import { heldUses, releaseUses } from './release-uses.ts';
 import { getGrant, listGrants } from './read-grants.ts';
 import { retraceDecision } from './retrace-decision.ts';
 import { revokeGrant } from './revoke-grant.ts';
+import { ownMcpServers } from './own-mcp-servers.ts';
 import { getPolicy, resumeStopped, setPolicy } from './set-policy.ts';
 import { getSettings, setSettings } from './set-settings.ts';
 import { stopTarget } from './stop-target.ts';
@@ -131,6 +134,7 @@ export const composeAuthorizer = (
     route('authority.open', { request: AuthorityOpen, reply: AuthorityOpenReply, handle: openAuthority(ports, turns) }),
     route('authority.decide', { request: AuthorityDecide, reply: AuthorityDecideReply, handle: decideAuthority(ports, turns) }),
     route('authority.tools', { request: AuthorityTools, reply: AuthorityToolsReply, handle: chooseTools(ports, turns) }),
+    route('authority.mcp', { request: AuthorityMcp, reply: AuthorityMcpReply, handle: ownMcpServers(ports) }),
     route('authority.namespace', { request: AuthorityNamespace, reply: AuthorityNamespaceReply, handle: readNamespace(ports) }),
     route('authority.explain', { request: AuthorityExplain, reply: AuthorityExplainReply, handle: explainForService(ports, turns) }),
     route('authority.who', { request: AuthorityWho, reply: AuthorityWhoReply, handle: whoForService(ports, turns) }),

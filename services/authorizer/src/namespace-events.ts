@@ -1,4 +1,14 @@
-import { AgentEvent, EscalationEvent, type LogEvent, PolicyEvent, SettingsEvent, ToolSettingsEvent } from '@sharedos/contracts';
+import {
+  type Address,
+  AgentEvent,
+  EscalationEvent,
+  type LogEvent,
+  McpEvent,
+  PolicyEvent,
+  SettingsEvent,
+  ToolSettingsEvent,
+  hashOf,
+} from '@sharedos/contracts';
 import type { StreamCategory, StreamId } from '@sharedos/event-store';
 import type { z } from 'zod';
 
@@ -11,6 +21,7 @@ const EVENTS = {
   toolsettings: ToolSettingsEvent,
   agent: AgentEvent,
   escalation: EscalationEvent,
+  mcp: McpEvent,
 } as const satisfies Readonly<Record<NamespaceCategory, z.ZodType>>;
 
 export type NamespaceEvent<Category extends NamespaceCategory> = z.infer<(typeof EVENTS)[Category]>;
@@ -30,3 +41,6 @@ export const namespaceStream = (category: 'policy' | 'settings' | 'toolsettings'
   namespaceId,
   id: category,
 });
+
+/** The one stream of an owner's MCP servers. By its hash: the longest ids would make a name that no stream can have. */
+export const mcpStream = (namespaceId: string, owner: Address): StreamId => ({ category: 'mcp', namespaceId, id: hashOf(owner) });

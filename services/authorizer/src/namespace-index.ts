@@ -1,25 +1,28 @@
-import { type AgentState, type Json, type PolicyState, encodeName } from '@sharedos/contracts';
+import { type Address, type AgentState, type Json, type PolicyState, decodeToken, encodeName } from '@sharedos/contracts';
 import type { Position, Recorded, StreamId } from '@sharedos/event-store';
 import {
   type AgentRegistration,
   type Decider,
   Defect,
   type EscalationState,
+  type McpServersState,
   type SettingsState,
   type ToolSelectionState,
   agent,
   escalation,
+  mcpServers,
   namespaceSettings,
   policy,
   toolSelection,
 } from '@sharedos/kernel';
 import { History } from './history.ts';
-import { type NamespaceCategory, namespaceStream, readNamespaceEvent } from './namespace-events.ts';
+import { type NamespaceCategory, mcpStream, namespaceStream, readNamespaceEvent } from './namespace-events.ts';
 
 type Histories<State> = Map<string, History<State>>;
+type KnownEscalation = Exclude<EscalationState, { status: 'absent' }>;
 
 /** How each category is folded. The deciders that wrote the events read them back here. */
-const DECIDERS = { policy, settings: namespaceSettings, toolsettings: toolSelection, agent, escalation } as const;
+const DECIDERS = { policy, settings: namespaceSettings, toolsettings: toolSelection, agent, escalation, mcp: mcpServers } as const;
 
 /**
  * What of a namespace is in the log beside its grants, folded: its policy, settings, choice of tools, agents and escalations, at
@@ -32,6 +35,7 @@ export class NamespaceIndex {
     toolsettings: new Map(),
     agent: new Map(),
     escalation: new Map(),
+    mcp: new Map(),
   };
 
   /** @returns Why the event was not understood; `undefined` when it was. An event of grants is none of ours, and is understood. */
@@ -70,17 +74,30 @@ export class NamespaceIndex {
     return this.#at({ category: 'agent', namespaceId, id: agentId }, position) as AgentState | undefined;
   }
 
+  mcpServersAt(namespaceId: string, owner: Address, position: Position): McpServersState {
+    return (this.#at(mcpStream(namespaceId, owner), position) as McpServersState | undefined) ?? mcpServers.initial;
+  }
+
   escalationAt(namespaceId: string, id: string, position: Position): EscalationState {
     return (this.#at({ category: 'escalation', namespaceId, id }, position) as EscalationState | undefined) ?? escalation.initial;
   }
 
   /** Every question of a namespace, in no order. */
-  escalationsAt(namespaceId: string, position: Position): readonly Exclude<EscalationState, { status: 'absent' }>[] {
+  escalationsAt(namespaceId: string, position: Position): readonly KnownEscalation[] {
     const prefix = `${encodeName(namespaceId)}.`;
     return [...this.#histories.escalation].flatMap(([key, history]) => {
       const state = key.startsWith(prefix) ? (history.at(position) as EscalationState | undefined) : undefined;
       return state === undefined || state.status === 'absent' ? [] : [state];
     });
+  }
+
+  /** Every question of every namespace, in no order. */
+  *everyEscalation(position: Position): Generator<{ readonly namespaceId: string; readonly state: KnownEscalation }, void, undefined> {
+    for (const [key, history] of this.#histories.escalation) {
+      const state = history.at(position) as EscalationState | undefined;
+      const namespaceId = decodeToken(key.slice(0, key.indexOf('.')));
+      if (state !== undefined && state.status !== 'absent' && namespaceId.ok) yield { namespaceId: namespaceId.value, state };
+    }
   }
 
   /** Forgets what only revisions below a position are answered from. */

@@ -22,6 +22,11 @@ const TEXTS: Readonly<Record<string, string>> = {
   too_many_stops: 'too many stops are in force; end some first',
   not_stopped: 'this is not stopped',
   agent_not_found: 'there is no such agent for you in this namespace',
+  mcp_server_exists: 'you have another server under this name; remove it first, or choose another name',
+  mcp_server_not_found: 'you have no server under this name',
+  too_many_mcp_servers: 'you have as many servers as one owner may have',
+  too_many_mcp_tools: 'the approved tools are too many, or their definitions too large; approve some of them by name',
+  mcp_tool_refused: 'a tool cannot be approved as it is',
   audit_unavailable: 'the decision could not be recorded; nothing was changed, try again',
 };
 
