@@ -106,6 +106,15 @@ const mcpTool = {
 };
 const inboxRules = { blocked: [bob], perMinuteMax: 60, perSenderPerMinuteMax: 6 };
 const summary = { executionId: 'turn-1', state: 'succeeded', agent: scout, traceId: 'trace-1', at: later };
+const timeline = [
+  { at, what: 'claimed', by: 'executor-1' },
+  { at, what: 'admitted', callId: 'call-1', tool: 'files.read' },
+  { at, what: 'settled', callId: 'call-1', tool: 'files.read', status: 'succeeded' },
+  { at: later, what: 'ended', status: 'cancelled', code: 'turn_cancelled', by: 'recovery' },
+  { at: later, what: 'resolved', callId: 'call-2', outcome: 'happened', by: alice },
+];
+const operationName = { kind: 'execution', requester: alice, operationId: 'turn-1' };
+const operationSummary = { ...operationName, state: 'unknown', agent: scout, traceId: 'trace-1', at, unknownCalls: ['call-2'] };
 const opened = { token: 'token', revision, admittedAt: at, validUntil: later };
 const snapshot = { hash, grantIds: ['grant-1'], grantCount: 1, loadedAt: at };
 const ask = { kind: 'authorize', request: { resource: plan, action: 'read' }, consume: true, operation: 'operation-1' };
@@ -200,15 +209,48 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
   'turn.get/1': object({ executionId: 'turn-1' }, ['executionId']),
   'turn.get.reply/1': reply(
     { summary, result: executionResult },
-    { valid: { running: { ok: true, value: { summary: { executionId: 'turn-1', state: 'running' } } } } },
+    {
+      valid: {
+        running: { ok: true, value: { summary: { executionId: 'turn-1', state: 'running' } } },
+        'with-its-timeline': { ok: true, value: { summary, result: executionResult, timeline } },
+      },
+      invalid: { 'timeline-with-an-output': { ok: true, value: { summary, timeline: [{ ...timeline[0], output: 'text' }] } } },
+    },
   ),
   'turn.list/1': object({}, [], {
     valid: {
-      narrowed: { limit: 20, state: 'running' },
+      narrowed: { limit: 20, state: 'running', since: at },
       'of-another': { requester: bob, agent: scout },
       'of-everyone': { requester: 'everyone' },
     },
     invalid: { 'requester-unknown-word': { requester: 'nobody' }, 'limit-zero': { limit: 0 }, 'state-unknown': { state: 'asleep' } },
+  }),
+  'operation.show/1': object(operationName, ['kind', 'requester', 'operationId'], {
+    valid: { 'of-a-message': { kind: 'message', requester: bob, operationId: 'message-1' } },
+    invalid: { 'kind-unknown': { ...operationName, kind: 'tool' } },
+  }),
+  'operation.reply/1': reply({ operation: operationSummary, timeline, ledgerRevision: 12 }),
+  'operation.list/1': object({}, [], {
+    valid: { narrowed: { state: 'unknown', kind: 'execution', requester: alice, since: at, limit: 20 } },
+    invalid: { 'limit-high': { limit: 201 }, 'state-unknown': { state: 'lost' } },
+  }),
+  'operation.list.reply/1': reply({ operations: [operationSummary], more: false }),
+  'operation.resolve/1': object({ ...operationName, callId: 'call-2', outcome: 'did_not_happen' }, ['callId', 'outcome'], {
+    valid: {
+      happened: {
+        ...operationName,
+        callId: 'call-2',
+        outcome: 'happened',
+        output: { version: 3 },
+        note: 'seen in the folder',
+        expectedLedgerRevision: 12,
+      },
+    },
+    invalid: {
+      'outcome-unsure': { ...operationName, callId: 'call-2', outcome: 'unsure' },
+      'note-empty': { ...operationName, callId: 'call-2', outcome: 'happened', note: '' },
+      'revision-zero': { ...operationName, callId: 'call-2', outcome: 'happened', expectedLedgerRevision: 0 },
+    },
   }),
   'turn.list.reply/1': reply({ turns: [summary] }),
   'turn.cancel/1': object({ executionId: 'turn-1' }, ['executionId'], {
@@ -704,6 +746,24 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
       },
       released: { type: 'released', at, callId: 'call-1', uses: [use], audit: [] },
       resolved: { type: 'resolved', at, callId: 'call-1', outcome: 'happened', by: alice, audit: [] },
+      'resolved-with-output': {
+        type: 'resolved',
+        at,
+        callId: 'call-1',
+        outcome: 'happened',
+        output: 3,
+        note: 'seen',
+        by: alice,
+        audit: [],
+      },
+      expired: { type: 'expired', at: later, endedAt: at },
+      'expired-after-a-claim': {
+        type: 'expired',
+        at: later,
+        endedAt: at,
+        claim: { fingerprint: hash, requester: alice, operationId: 'turn-1', traceId: 'trace-1', agent: scout },
+      },
+      'settled-late': { type: 'settled', at, callId: 'call-1', result: toolResult, late: true, audit: [] },
       settled: { type: 'settled', at, callId: 'call-1', result: toolResult, audit: [] },
       ended: { type: 'ended', at, by: 'owner', revision, result: executionResult, audit: [] },
       'ended-parked': {
@@ -722,6 +782,8 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
       'dispatched-nowhere': { type: 'delivery', at, event: { type: 'MessageDispatched', at }, audit: [] },
       'settled-without-result': { type: 'settled', at, callId: 'call-1', audit: [] },
       'released-nothing': { type: 'released', at, callId: 'call-1', uses: [], audit: [] },
+      'expired-with-an-answer': { type: 'expired', at: later, endedAt: at, result: executionResult },
+      'settled-not-late': { type: 'settled', at, callId: 'call-1', result: toolResult, late: false, audit: [] },
       'resolved-as-unsure': { type: 'resolved', at, callId: 'call-1', outcome: 'unsure', by: alice, audit: [] },
     },
   }),

@@ -7,6 +7,7 @@ import { within } from './waiting.ts';
 
 /** The last message on one subject, without its body. */
 export interface LatestHeaders {
+  readonly subject: string;
   /** Whom the subject names, where its kind names one. */
   readonly principal: Address | undefined;
   /** What follows the principal in the subject. */
@@ -21,13 +22,13 @@ const INACTIVE_NS = 5_000_000_000;
 /**
  * For each subject that `filterSubject` covers, the headers of its last message: what a list needs, however large the bodies are.
  *
- * @returns At most 10 000 subjects; `unavailable` when the broker did not answer with all of them in time.
+ * @returns At most `subjectsMax` subjects, 10 000 when absent, the ones least recently written to first; `unavailable` when the broker did not answer with all of them in time.
  */
 export const latestHeaders = async (
   bus: Bus,
   stream: string,
   filterSubject: string,
-  { timeoutMs }: { readonly timeoutMs: number },
+  { timeoutMs, subjectsMax = SUBJECTS_MAX }: { readonly timeoutMs: number; readonly subjectsMax?: number },
 ): Promise<Result<readonly LatestHeaders[], Unavailable>> => {
   const name = `latest-${nuid.next()}`;
   const config = {
@@ -49,7 +50,7 @@ export const latestHeaders = async (
     timeoutMs,
   );
   if (!created.ok) return unavailable(refusalReason(created.error));
-  const expected = Math.min(created.value.num_pending, SUBJECTS_MAX);
+  const expected = Math.min(created.value.num_pending, subjectsMax);
   if (expected === 0) return ok([]);
 
   const found: LatestHeaders[] = [];
@@ -61,6 +62,7 @@ export const latestHeaders = async (
       const place = placeOf(message.reply);
       if (parsed === undefined || place === undefined) return;
       found.push({
+        subject: message.subject,
         principal: parsed.principal,
         rest: parsed.rest,
         storedAt: place.storedAt,

@@ -95,7 +95,7 @@ export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState 
 /** The uses that an operation's records say something may run on, or may have run on. Any other it was handed out is only reserved. */
 export const usesAdmitted = (records: readonly LedgerRecord[]): readonly UseTaken[] =>
   records.flatMap((record) => {
-    if (record.type !== 'opened' && record.type !== 'admitted' && record.type !== 'ended') return [];
+    if (!('use' in record) && !('above' in record)) return [];
     return [...(record.use === undefined ? [] : [record.use]), ...(record.above ?? [])];
   });
 

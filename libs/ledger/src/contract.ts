@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Address, type LedgerRecord, type UseClaim, ok } from '@sharedos/contracts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { retentionRules } from './contract-retention.ts';
 import { type LedgerOptions, ledgerOver } from './ledger-over.ts';
 import { type Ledger, type LedgerClaim, type OperationHistory, type OperationKey, RECORD_BYTES_MAX } from './ledger.ts';
 import type { RecordLog, RecordWrite, WriteOutcome } from './record-log.ts';
@@ -15,6 +16,8 @@ export interface LedgerHarness {
   resume(): Promise<void>;
   /** Lets the log take nothing more, or again all there is room for. */
   fill(isFull: boolean): Promise<void>;
+  /** Nothing after a sequence has been published yet; all has when absent. */
+  holdBack(sequenceMax?: number): void;
   close(): Promise<void>;
 }
 
@@ -92,7 +95,7 @@ export const ledgerContract = (adapter: string, openHarness: () => Promise<Ledge
     });
     beforeEach(() => {
       ledger = ledgerOver(log, QUICK);
-      // Every test has operations of its own: nothing is ever taken out of a ledger.
+      // Every test has operations of its own.
       key = { namespaceId: 'acme', kind: 'execution', requester: alice, id: randomUUID() };
     });
     afterEach(() => harness.resume());
@@ -481,6 +484,17 @@ export const ledgerContract = (adapter: string, openHarness: () => Promise<Ledge
         );
         await expect(ledger.claim({ ...key, namespaceId: '' }, claimed(key))).rejects.toThrow(RangeError);
       });
+    });
+
+    describe('as time goes by', () => {
+      retentionRules(() => ({
+        ledger,
+        replica,
+        newKey: (more = {}) => ({ ...key, id: randomUUID(), ...more }),
+        claimed,
+        ended: interrupted,
+        holdBack: (sequenceMax) => harness.holdBack(sequenceMax),
+      }));
     });
 
     describe('when its keeper', () => {

@@ -1,28 +1,46 @@
-import { type Bus, PROVISIONER } from '@sharedos/bus';
-import { LedgerRecordMessage, UseClaimMessage, namespaceSubject } from '@sharedos/contracts';
-import { type ProvisionedNats, startProvisionedNats } from '@sharedos/testing';
+import { type Bus, type BrokerUser, PROVISIONER, brokerAccounts, connectBus, provision, renderNatsConfig } from '@sharedos/bus';
+import { LedgerRecordMessage, UseClaimMessage, namespaceSubject, ok } from '@sharedos/contracts';
+import { OWN_PASSWORD, type OwnNats, startOwnNats } from '@sharedos/testing';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ledgerContract } from './contract.ts';
 import { jetStreamLedger, jetStreamRecordLog } from './jetstream.ts';
 import { operationSubject } from './ledger-names.ts';
 
-let nats: ProvisionedNats;
+/** A user of the broker that services are not: it may take records out of the ledger. */
+const MAINTAINER: BrokerUser = {
+  name: 'maintainer',
+  password: OWN_PASSWORD,
+  rights: { publish: ['$JS.API.STREAM.PURGE.LEDGER'], subscribe: ['_INBOX_SERVICE.maintainer.>'] },
+};
+
+let nats: OwnNats;
+let maintainer: Bus;
 let provisioner: Bus;
 let executor: Bus;
 let authorizer: Bus;
 const connections: Bus[] = [];
+let published = Infinity;
 
 beforeAll(async () => {
-  nats = await startProvisionedNats();
-  provisioner = await nats.connect(PROVISIONER);
-  executor = await nats.connect('tool-executor');
-  authorizer = await nats.connect('authorizer');
-  connections.push(provisioner, executor, authorizer);
+  const { core, edge } = brokerAccounts([], () => OWN_PASSWORD);
+  nats = await startOwnNats((listener) => renderNatsConfig(listener, { core: [...core, MAINTAINER], edge }));
+  expect(await provision({ servers: nats.url, user: PROVISIONER, pass: OWN_PASSWORD })).toEqual({ ok: true, value: undefined });
+  provisioner = await connectAs(PROVISIONER);
+  executor = await connectAs('tool-executor');
+  authorizer = await connectAs('authorizer');
+  maintainer = await connectAs(MAINTAINER.name);
 });
 afterAll(async () => {
   await Promise.all(connections.map((bus) => bus.close()));
   await nats.end();
 });
+
+const connectAs = async (user: string): Promise<Bus> => {
+  const inboxPrefix = `_INBOX_SERVICE.${user}`;
+  const bus = await connectBus({ servers: nats.url, user, pass: OWN_PASSWORD, name: `test ${user}`, inboxPrefix });
+  connections.push(bus);
+  return bus;
+};
 
 /** Leaves room for so many bytes more. Never for fewer than there are: then the server deletes the oldest, claims first. */
 const leaveRoom = async (bytes: number): Promise<void> => {
@@ -33,9 +51,12 @@ const leaveRoom = async (bytes: number): Promise<void> => {
 
 ledgerContract('jetstream', async () => ({
   log: async () => {
-    const bus = await nats.connect('tool-executor');
-    connections.push(bus);
-    return jetStreamRecordLog(bus, { ackTimeoutMs: 800, usesTimeoutMs: 1_500 });
+    const publishedUpTo = async () => ok(published);
+    const log = jetStreamRecordLog(await connectAs('tool-executor'), { ackTimeoutMs: 800, usesTimeoutMs: 1_500, publishedUpTo });
+    return { ...log, forget: jetStreamRecordLog(maintainer).forget };
+  },
+  holdBack: (sequenceMax = Infinity) => {
+    published = sequenceMax;
   },
   restart: async () => {
     await nats.server.kill();
@@ -74,6 +95,11 @@ describe('the ledger on its stream', () => {
       ok: false,
       error: { kind: 'unavailable' },
     });
+  });
+
+  it('lets no service take anything out of it', async () => {
+    const service = jetStreamRecordLog(executor);
+    expect(await service.forget(operationSubject(key), 0, 300)).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
   });
 
   it('gives no uses at all when one of them cannot be read, or is not the one its subject names', async () => {

@@ -1,9 +1,29 @@
-import { type UseClaim, hashOf, namespaceSubject, parseSubject } from '@sharedos/contracts';
-import type { OperationKey } from './ledger.ts';
+import { SUBJECT_ROOT, type UseClaim, hashOf, namespaceSubject, parseSubject } from '@sharedos/contracts';
+import type { OperationKey, OperationPlace } from './ledger.ts';
 
 /** Where the records of an operation are. The hash makes a key of any length and spelling one token, and the fields stay apart. */
 export const operationSubject = ({ namespaceId, kind, requester, id }: OperationKey): string =>
-  readable(namespaceSubject('ledger', namespaceId, kind, hashOf({ namespaceId, kind, requester, id })));
+  placeSubject({ namespaceId, kind, name: hashOf({ namespaceId, kind, requester, id }) });
+
+/** The same of an operation whose key is not known. */
+export const placeSubject = ({ namespaceId, kind, name }: OperationPlace): string =>
+  readable(namespaceSubject('ledger', namespaceId, kind, name));
+
+/** Reads {@link placeSubject} back. */
+export const placeOfSubject = (natsSubject: string): OperationPlace | undefined => {
+  const parsed = parseSubject(natsSubject);
+  if (parsed?.verb !== 'ledger') return undefined;
+  const [kind, name, ...more] = parsed.rest;
+  if ((kind !== 'execution' && kind !== 'message') || name === undefined || more.length > 0) return undefined;
+  return { namespaceId: parsed.namespaceId, kind, name };
+};
+
+/** All operations of a kind in a namespace, as a filter. */
+export const placesOf = (namespaceId: string, kind: OperationKey['kind']): string =>
+  `${readable(namespaceSubject('ledger', namespaceId, kind))}.*`;
+
+/** All turns of all namespaces, as a filter. */
+export const ALL_EXECUTIONS = `${SUBJECT_ROOT}.*.ledger.execution.*`;
 
 /** Where the claim of one use of a bounded grant is. */
 export const useSubject = (namespaceId: string, { grantId, ordinal }: Pick<UseClaim, 'grantId' | 'ordinal'>): string =>

@@ -1,5 +1,4 @@
 import {
-  LedgerRecordMessage,
   type LedgerRecord,
   type Result,
   type Unavailable,
@@ -11,11 +10,21 @@ import {
   ok,
   unavailable,
 } from '@sharedos/contracts';
-import { operationSubject, useSubject } from './ledger-names.ts';
-import type { ClaimRefusal, Ledger, LedgerClaim, LedgerRefusal, OperationHistory, OperationKey, UseRefusal } from './ledger.ts';
+import { turnExpiry, turnRemoval } from './expire-turns.ts';
+import { operationSubject, placeOfSubject, placeSubject, placesOf, useSubject } from './ledger-names.ts';
+import type {
+  ClaimRefusal,
+  Ledger,
+  LedgerClaim,
+  LedgerRefusal,
+  MarkedOperation,
+  OperationHistory,
+  OperationKey,
+  UseRefusal,
+} from './ledger.ts';
 import { operationClaim } from './operation-claim.ts';
 import type { RecordLog, StoredRecord } from './record-log.ts';
-import { type EncodedRecord, decodeLedgerRecord, encodeRecord } from './records.ts';
+import { type EncodedRecord, decodeLedgerRecord, encodeLedgerRecord, encodeRecord } from './records.ts';
 import { type SettledWrites, settledWrites } from './settled-writes.ts';
 import { type UseState, foldUse, spentUses } from './use-records.ts';
 
@@ -37,6 +46,9 @@ export const ledgerOver = (log: RecordLog, { readBackMs = READ_BACK_MS, readTime
   let closed = false;
   const settling = new Set<Promise<unknown>>();
   const writes = untilClosed(settledWrites(log, readBackMs), settling, () => closed);
+
+  const expire = turnExpiry(log, writes, readTimeoutMs);
+  const remove = turnRemoval(log, readTimeoutMs);
 
   const historyOn = async (natsSubject: string): Promise<Result<OperationHistory | undefined, Unavailable>> => {
     if (closed) return unavailable(CLOSED);
@@ -77,7 +89,7 @@ export const ledgerOver = (log: RecordLog, { readBackMs = READ_BACK_MS, readTime
   return {
     claim: async (key: OperationKey, record: LedgerRecord): Promise<Result<LedgerClaim, ClaimRefusal>> => {
       const natsSubject = operationSubject(key);
-      const written = await writes.write(natsSubject, encodeRecord(LedgerRecordMessage, record), 0);
+      const written = await writes.write(natsSubject, encodeLedgerRecord(record), 0);
       switch (written.kind) {
         case 'stored':
           return ok(operationClaim(writes, key, natsSubject, written.sequence));
@@ -91,6 +103,23 @@ export const ledgerOver = (log: RecordLog, { readBackMs = READ_BACK_MS, readTime
     },
 
     read: (key) => historyOn(operationSubject(key)),
+
+    readAt: (place) => historyOn(placeSubject(place)),
+
+    operations: async (namespaceId, kind) => {
+      if (closed) return unavailable(CLOSED);
+      const found = await log.marks(placesOf(namespaceId, kind), readTimeoutMs);
+      if (!found.ok) return found;
+      const operations = found.value.marks.flatMap(({ natsSubject, mark, storedAt }) => {
+        const place = placeOfSubject(natsSubject);
+        return place === undefined ? [] : [{ ...place, at: storedAt, state: stateOf(mark) }];
+      });
+      return ok({ operations, complete: found.value.complete });
+    },
+
+    expire: async (endedBefore, turnsMax) => (closed ? unavailable(CLOSED) : expire(endedBefore, turnsMax)),
+
+    forget: async (expiredBefore, turnsMax) => (closed ? unavailable(CLOSED) : remove(expiredBefore, turnsMax)),
 
     resume: (key, history) => operationClaim(writes, key, operationSubject(key), history.revision),
 
@@ -136,6 +165,22 @@ const historyOf = (stored: readonly StoredRecord[]): Result<OperationHistory | u
   }
   const [first, ...more] = records;
   return ok(first === undefined ? undefined : { records: [first, ...more], revision: stored.at(-1)?.sequence ?? 0 });
+};
+
+/** A record without a mark is read before anything is said of it. */
+const stateOf = (mark: string | undefined): MarkedOperation['state'] => {
+  switch (mark) {
+    case 'ended':
+    case 'expired':
+      return mark;
+    case 'ended.unknown':
+    case 'settled.late':
+    case 'resolved':
+    case undefined:
+      return 'perhaps_unknown';
+    default:
+      return 'running';
+  }
 };
 
 /** Refuses writes once the ledger is closed, and knows those on their way. */

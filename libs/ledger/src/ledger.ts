@@ -1,4 +1,4 @@
-import type { Address, LedgerRecord, Result, Unavailable, UseClaim, UseReleased } from '@sharedos/contracts';
+import type { Address, Instant, LedgerRecord, Result, Unavailable, UseClaim, UseReleased } from '@sharedos/contracts';
 
 /**
  * The identity of one operation: a turn, or a message sent outside one. The requester is part of it, so a stranger cannot
@@ -9,6 +9,19 @@ export interface OperationKey {
   readonly kind: 'execution' | 'message';
   readonly requester: Address;
   readonly id: string;
+}
+
+/** Where the records of an operation are, for whoever does not know its key. `name` is the hash of the key. */
+export interface OperationPlace {
+  readonly namespaceId: string;
+  readonly kind: OperationKey['kind'];
+  readonly name: string;
+}
+
+/** What the last record of an operation says by itself. `perhaps_unknown`: a call may be left that nobody can tell of. */
+export interface MarkedOperation extends OperationPlace {
+  readonly at: Instant;
+  readonly state: 'running' | 'ended' | 'perhaps_unknown' | 'expired';
 }
 
 /** The records of one operation and where they end. `revision` is opaque: the fence of the next write. */
@@ -66,6 +79,35 @@ export interface Ledger {
 
   /** All records of an operation, or `undefined` when none was found; only a claim proves that there is none. */
   read(key: OperationKey): Promise<Result<OperationHistory | undefined, Unavailable>>;
+
+  /** The same of an operation that {@link operations} found. */
+  readAt(place: OperationPlace): Promise<Result<OperationHistory | undefined, Unavailable>>;
+
+  /** The operations of a kind, in the order they were last written to. `complete`: whether those are all. */
+  operations(
+    namespaceId: string,
+    kind: OperationKey['kind'],
+  ): Promise<Result<{ readonly operations: readonly MarkedOperation[]; readonly complete: boolean }, Unavailable>>;
+
+  /**
+   * Follows the end of turns that ended before with the record that they have expired: from then on only what they were called
+   * counts, and a request sent again is told so. What runs is left alone however old it is. Any number may do it at once.
+   *
+   * @param turnsMax For one call; `more`: there were more.
+   */
+  expire(endedBefore: Instant, turnsMax: number): Promise<Result<{ readonly expired: number; readonly more: boolean }, Unavailable>>;
+
+  /**
+   * Takes out the records of turns that have expired, all but that one: `emptied`; and that one as well where it was written before
+   * `expiredBefore`: `forgotten`, and the id may be used again. Leaves what nobody has published the audit of. At no moment before
+   * is a turn's subject empty, so nobody can claim it twice.
+   *
+   * Needs a right that no service has.
+   */
+  forget(
+    expiredBefore: Instant,
+    turnsMax: number,
+  ): Promise<Result<{ readonly emptied: number; readonly forgotten: number; readonly more: boolean }, Unavailable>>;
 
   /**
    * Takes over a silent owner's operation at the revision read. Writes nothing: the first record appended is the fence, and of

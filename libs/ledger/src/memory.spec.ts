@@ -10,6 +10,7 @@ ledgerContract('memory', async () => {
     stall: async () => log.stall(),
     resume: async () => log.resume(),
     fill: async (isFull) => log.limit(isFull ? 0 : Number.POSITIVE_INFINITY),
+    holdBack: (sequenceMax = Number.POSITIVE_INFINITY) => log.holdBack(sequenceMax),
     close: async () => undefined,
   };
 });

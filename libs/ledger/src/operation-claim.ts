@@ -1,6 +1,6 @@
-import { LedgerRecordMessage, type LedgerRecord, type Result, err, ok, unavailable } from '@sharedos/contracts';
+import { type LedgerRecord, type Result, err, ok, unavailable } from '@sharedos/contracts';
 import type { LedgerClaim, LedgerRefusal, OperationKey } from './ledger.ts';
-import { encodeRecord } from './records.ts';
+import { encodeLedgerRecord } from './records.ts';
 import type { SettledWrites } from './settled-writes.ts';
 
 /** Records of one operation that may wait for the ones before them. */
@@ -23,7 +23,7 @@ export const operationClaim = (writes: SettledWrites, key: OperationKey, natsSub
 
   const write = async (record: LedgerRecord): Promise<Result<void, LedgerRefusal>> => {
     if (refused !== undefined) return err(refused);
-    const written = await writes.write(natsSubject, encodeRecord(LedgerRecordMessage, record), end);
+    const written = await writes.write(natsSubject, encodeLedgerRecord(record), end);
     switch (written.kind) {
       case 'stored':
         end = written.sequence;

@@ -1,4 +1,5 @@
 import {
+  type EndedRecord,
   type LedgerRecord,
   LedgerRecordMessage,
   type Result,
@@ -16,7 +17,27 @@ import {
 export interface EncodedRecord {
   readonly schema: string;
   readonly data: Uint8Array;
+  readonly mark?: RecordMark;
 }
+
+/** What a list learns of a record without its body: its kind, and of an end whether it left a call that nobody can tell of. */
+export type RecordMark = LedgerRecord['type'] | 'ended.unknown' | 'settled.late';
+
+const markOf = (record: LedgerRecord): RecordMark => {
+  if (record.type === 'settled') return record.late === true ? 'settled.late' : 'settled';
+  return record.type === 'ended' && leavesUnknown(record) ? 'ended.unknown' : record.type;
+};
+
+/** Whoever ends an operation says so of each call that it leaves open. */
+const leavesUnknown = ({ result, audit }: EndedRecord): boolean =>
+  'messageId' in result
+    ? result.status === 'failed' && result.error.code === 'replay_interrupted'
+    : audit.some(({ type, reason }) => type === 'tool.invoked' && reason === 'operation_aborted');
+
+export const encodeLedgerRecord = (record: LedgerRecord): EncodedRecord => ({
+  ...encodeRecord(LedgerRecordMessage, record),
+  mark: markOf(record),
+});
 
 export const encodeRecord = <T>(message: WireMessage<T>, body: T): EncodedRecord => ({
   schema: message.name,

@@ -37,7 +37,7 @@ export const cancelTurn =
     const read = await ports.ledger.read(executionKey(from, executionId));
     if (!read.ok) return unavailable();
     const { state, claimed } = foldExecution(read.value?.records ?? []);
-    if (state === 'ended') return { ok: true, value: { outcome: 'ended' } };
+    if (state === 'ended' || state === 'expired') return { ok: true, value: { outcome: 'ended' } };
     if (state === 'absent' || claimed === undefined) return cancelUntaken(ports, executionId, from);
 
     const control = namespaceSubject('execution.control', namespaceId, claimed.ownerId);

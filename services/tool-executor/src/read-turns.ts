@@ -19,7 +19,8 @@ export const getTurn =
     const from = { namespaceId, requester: principal };
     const read = await ports.ledger.read(executionKey(from, executionId));
     if (!read.ok) return unavailable();
-    const { claimed, ended } = foldExecution(read.value?.records ?? []);
+    const { state, claimed, ended } = foldExecution(read.value?.records ?? []);
+    if (state === 'expired') return refused('replay_expired', 'the turn ended so long ago that its answer is gone');
     if (claimed === undefined) return queuedTurn(ports, from, executionId);
     const facts = { executionId, agent: claimed.agent, traceId: claimed.traceId, at: claimed.at };
     if (ended === undefined) return { ok: true, value: { summary: { ...facts, state: 'running' } } };

@@ -231,6 +231,13 @@ const releaseOf = async (ports: Ports, key: OperationKey): Promise<boolean> => {
   return history.ok && history.value !== undefined && releaseReserved(ports, key.namespaceId, history.value.records);
 };
 
+const CONFLICT = { code: 'replay_conflict', message: 'this execution id was used for another request', retryable: false };
+const EXPIRED = {
+  code: 'replay_expired',
+  message: 'a turn of this execution id ended so long ago that its answer is gone',
+  retryable: false,
+};
+
 /** Answers a request that the ledger knows. */
 const replay = async (
   ports: Ports,
@@ -257,11 +264,13 @@ const replay = async (
           : delivery.nak(ASK_AGAIN_MS);
       }
       return (await publishResult(ports.bus, from, replayed.ended)) ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
-    case 'conflict': {
-      const { executionId } = accepted.request;
-      const error = { code: 'replay_conflict', message: 'this execution id was used for another request', retryable: false };
-      return refuse(ports, delivery, from, { executionId, context: accepted.context, error });
-    }
+    case 'conflict':
+    case 'expired':
+      return refuse(ports, delivery, from, {
+        executionId: accepted.request.executionId,
+        context: accepted.context,
+        error: replayed.answer === 'conflict' ? CONFLICT : EXPIRED,
+      });
     case 'duplicate_while_running':
       return acknowledge(delivery);
     case 'redelivery_of_running': {

@@ -83,7 +83,15 @@ export const LedgerRecord = z.discriminatedUnion('type', [
     delivery: DeliveryEvent.optional(),
     audit: Audits,
   }),
-  z.strictObject({ type: z.literal('delivery'), at: Ts, event: DeliveryEvent, audit: Audits }),
+  z.strictObject({
+    type: z.literal('delivery'),
+    at: Ts,
+    event: DeliveryEvent,
+    /** Spent where a parked message was decided anew by another grant than before. */
+    use: UseTaken.optional(),
+    above: UsesAbove.optional(),
+    audit: Audits,
+  }),
   z.strictObject({
     type: z.literal('resolved'),
     at: Ts,

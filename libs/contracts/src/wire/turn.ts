@@ -8,6 +8,7 @@ import { MessageEnvelope } from '../messages.ts';
 import { Address, AgentAddress } from '../principals.ts';
 import { Id, NameId, ToolName, Version } from '../scalars.ts';
 import { Ts } from '../time.ts';
+import { Timeline } from './operation.ts';
 import { Revision } from './revision.ts';
 import { replyMessage, wireMessage } from './wire.ts';
 
@@ -66,11 +67,19 @@ export type TurnSummary = z.infer<typeof TurnSummary>;
 
 export const TurnGet = wireMessage('turn.get/1', z.strictObject({ executionId: NameId }));
 export type TurnGet = z.infer<typeof TurnGet.schema>;
-export const TurnGetReply = replyMessage('turn.get.reply/1', z.strictObject({ summary: TurnSummary, result: ExecutionResult.optional() }));
+export const TurnGetReply = replyMessage(
+  'turn.get.reply/1',
+  z.strictObject({
+    summary: TurnSummary,
+    result: ExecutionResult.optional(),
+    /** What the ledger has of it; absent while it waits. */
+    timeline: Timeline.optional(),
+  }),
+);
 
 /**
- * The caller's turns, newest first. Whoever administers turns may name another `requester`, or `everyone`; `agent` leaves out the
- * turns of other agents, and those that ended.
+ * The caller's turns, newest first. Whoever administers turns may name another `requester`, or `everyone`. `since` leaves out those of
+ * which nothing was heard since then.
  */
 export const TurnList = wireMessage(
   'turn.list/1',
@@ -79,6 +88,7 @@ export const TurnList = wireMessage(
     state: TurnState.optional(),
     requester: z.union([Address, z.literal('everyone')]).optional(),
     agent: AgentAddress.optional(),
+    since: Ts.optional(),
   }),
 );
 export type TurnList = z.infer<typeof TurnList.schema>;
