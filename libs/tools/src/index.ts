@@ -9,3 +9,4 @@ export * from './repo/repo-schemas.ts';
 export * from './repo/repo-tools.ts';
 export * from './repo/repo-provider.ts';
 export * from './tool-folder.ts';
+export * from './mcp/index.ts';
