@@ -1,5 +1,6 @@
 import { createWriteStream } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { AUDIT_USAGE, auditCommand } from './audit/command.ts';
 import { STORM_KINDS, type StormKind } from './turns/schedule.ts';
 import { GRANTS_USAGE, grantsCommand, isGrantsScene } from './grants/command.ts';
 import { GUARDS, type Guard } from './turns/steps.ts';
@@ -45,6 +46,7 @@ const table = ({ findings, outcomes, ...report }: StormReport): string => {
 const main = async (): Promise<number> => {
   const args = process.argv.slice(2);
   if (args.some(isGrantsScene)) return grantsCommand(args);
+  if (args[0] === 'audit') return auditCommand(args);
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -62,7 +64,7 @@ const main = async (): Promise<number> => {
   const without = GUARDS.find((guard): guard is Guard => guard === values.without);
   const isWrong = positionals.length !== 1 || !Number.isSafeInteger(seed) || !Number.isSafeInteger(turns) || turns < 1;
   if (values.help || isWrong || kind === undefined || (values.without !== undefined && without === undefined)) {
-    process.stderr.write(`${USAGE}\n${GRANTS_USAGE}`);
+    process.stderr.write(`${USAGE}\n${GRANTS_USAGE}\n${AUDIT_USAGE}`);
     return values.help ? 0 : 2;
   }
   const log = values.log === undefined ? undefined : createWriteStream(values.log);

@@ -1,4 +1,4 @@
-import { type Bus, type Follow, followStream } from '@sharedos/bus';
+import { type Bus, type Follow, followStream, streamHead } from '@sharedos/bus';
 import {
   type ChainHead,
   type Instant,
@@ -46,6 +46,8 @@ export class Sealer {
   readonly #follow: Follow;
   readonly #timer: NodeJS.Timeout;
   #sealing: Promise<void> = Promise.resolve();
+  /** Where the stream of heads ended when this replica first wanted to sign; it signs nothing before it has read them. */
+  #toRead: number | undefined;
   #trouble: string | undefined;
 
   constructor(ports: SealPorts) {
@@ -80,11 +82,21 @@ export class Sealer {
   async #sealAll(): Promise<void> {
     this.#checkHeard();
     // Records that a head contradicts are not signed over: somebody has to look first.
-    if (this.trouble !== undefined) return;
+    if (this.trouble !== undefined || !(await this.#hasReadHeads())) return;
     for (const { namespaceId, count, sequence, chain } of this.#ports.records.tips()) {
       const last = this.#last.get(namespaceId);
       if (count > (last?.head.count ?? 0)) await this.#write(namespaceId, { count, sequence, chain }, last?.position ?? 0);
     }
+  }
+
+  /** A replica that is just being built would write heads that there are. */
+  async #hasReadHeads(): Promise<boolean> {
+    if (this.#toRead === undefined) {
+      const head = await streamHead(this.#ports.bus, 'SEALS', { timeoutMs: this.#ports.deadlineMs });
+      if (!head.ok) return false;
+      this.#toRead = head.value;
+    }
+    return this.#follow.lastSequence >= this.#toRead;
   }
 
   async #write(namespaceId: string, tip: Pick<ChainHead, 'count' | 'sequence' | 'chain'>, expected: number): Promise<void> {
