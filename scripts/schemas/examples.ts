@@ -95,6 +95,7 @@ const question = {
   traceId: 'trace-1',
   requestedAt: at,
 };
+const askedCall = { id: 'call-1', tool: 'files.replace', arguments: { path: ['archive', 'old.md'], content: '' }, digest: hash };
 const mcpPlace = { kind: 'http', url: 'https://crm.example/mcp' };
 const mcpTool = {
   name: 'read_customer',
@@ -441,7 +442,15 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
   ),
   'authority.open.reply/1': reply(
     { status: 'resolved', ...opened, snapshot },
-    { valid: { unavailable: { ok: true, value: { status: 'unavailable', ...opened, code: 'grant_source_failed' } } } },
+    {
+      valid: {
+        unavailable: { ok: true, value: { status: 'unavailable', ...opened, code: 'grant_source_failed' } },
+        'asking-about-calls': {
+          ok: true,
+          value: { status: 'resolved', ...opened, snapshot, boundCalls: true, asksAboutRefusedCalls: true },
+        },
+      },
+    },
   ),
   'authority.decide/1': object(
     { token: 'token', context, question: ask, auditIds: ['audit-1', 'audit-2'] },
@@ -449,6 +458,7 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     {
       valid: {
         tool: { token: 'token', context, question: call, auditIds: ['audit-1', 'audit-2'] },
+        'the-very-call': { token: 'token', context, question: { ...call, callDigest: hash }, auditIds: ['audit-1', 'audit-2'] },
         'no-requirement': {
           token: 'token',
           context,
@@ -585,7 +595,10 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
       invalid: { 'giving-nothing': { commandId: 'command-1', escalationId: 'ask-1', resolution: { answer: 'approve', capabilities: [] } } },
     },
   ),
-  'escalation.open/1': object({ question }, ['question']),
+  'escalation.open/1': object({ question }, ['question'], {
+    valid: { 'about-a-call': { question: { ...question, call: askedCall } } },
+    invalid: { 'without-a-digest': { question: { ...question, call: { ...askedCall, digest: 'a' } } } },
+  }),
   'escalation.open.reply/1': reply({ escalationId: 'ask-1', revision }),
 
   'message.send/1': object(send, ['id', 'receiver', 'purpose', 'traceId', 'createdAt'], {

@@ -1,5 +1,5 @@
 import type { AgentStep, RunningAgent } from '@sharedos/client';
-import { type Address, type EscalationItem, type EscalationResolution, type Json, hashOf } from '@sharedos/contracts';
+import { type Address, type Capability, type EscalationItem, type EscalationResolution, type Json, hashOf } from '@sharedos/contracts';
 import { waitFor } from '@sharedos/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALICE, AUDITOR, BOB, SCOUT, type TestSystem, startTestSystem } from '../support/test-system.ts';
@@ -62,7 +62,8 @@ const asks = async (name: string, reason: string): Promise<EscalationItem> => {
 const resolve = async (id: string, resolution: EscalationResolution, as: Address = ALICE) =>
   (await system.client(as)).escalations.resolve(id, resolution);
 const refusedAs = (code: string) => ({ ok: false, error: { kind: 'refused', error: { code } } });
-const diary = { resource: { namespace: 'files', path: ['private', 'diary.md'] }, actions: ['read'], scope: 'exact' as const };
+const diary: Capability = { resource: { namespace: 'files', path: ['private', 'diary.md'] }, actions: ['read'], scope: 'exact' };
+const withDiary: EscalationResolution = { answer: 'approve', capabilities: [diary] };
 
 describe('a question that a turn ended on', () => {
   it('is answered with a grant that the next turn of the agent finds, once', async () => {
@@ -70,7 +71,7 @@ describe('a question that a turn ended on', () => {
     expect(question).toMatchObject({ requester: SCOUT, owner: ALICE, executionId: 'first', traceId: 'trace-first', purpose: 'testing' });
     expect(await turn('before', { read: 'private/diary.md' })).toMatchObject({ output: { refused: 'no_matching_grant' } });
 
-    const approved = await resolve(question.id, { answer: 'approve', capabilities: [diary] });
+    const approved = await resolve(question.id, withDiary);
     expect(approved).toMatchObject({ ok: true, value: { escalation: { status: 'approved', grant: { subject: SCOUT, issuer: ALICE } } } });
     expect(JSON.stringify(await turn('after', { read: 'private/diary.md' }))).toContain('Dear diary');
     expect(await turn('once-more', { read: 'private/diary.md' })).toMatchObject({ output: { refused: 'grant_exhausted' } });
@@ -99,17 +100,17 @@ describe('a question that a turn ended on', () => {
   it('is seen by who asked it, who may take it back and not answer it', async () => {
     const { question } = await asks('withdrawn', 'may I change my mind?');
     expect(await questionFor('may I change my mind?', SCOUT)).toMatchObject({ question });
-    for (const resolution of [{ answer: 'approve', capabilities: [diary] }, { answer: 'refuse' }] as const)
+    for (const resolution of [withDiary, { answer: 'refuse' } as const])
       expect(await resolve(question.id, resolution, SCOUT)).toMatchObject(refusedAs('not_the_reviewer'));
     expect(await resolve(question.id, { answer: 'withdraw' })).toMatchObject(refusedAs('not_the_requester'));
     expect(await resolve(question.id, { answer: 'withdraw' }, SCOUT)).toMatchObject({ ok: true });
-    expect(await resolve(question.id, { answer: 'approve', capabilities: [diary] })).toMatchObject(refusedAs('escalation_answered'));
+    expect(await resolve(question.id, withDiary)).toMatchObject(refusedAs('escalation_answered'));
   });
 
   it('is answered once: a second answer is refused, whatever it says', async () => {
     const { question } = await asks('answered', 'may I be answered?');
     expect(await resolve(question.id, { answer: 'refuse' })).toMatchObject({ ok: true, value: { escalation: { status: 'refused' } } });
-    for (const resolution of [{ answer: 'approve', capabilities: [diary] }, { answer: 'refuse' }] as const)
+    for (const resolution of [withDiary, { answer: 'refuse' } as const])
       expect(await resolve(question.id, resolution)).toMatchObject(refusedAs('escalation_answered'));
     expect(await (await system.client(ALICE)).escalations.resolve(question.id, { answer: 'withdraw' })).toMatchObject(
       refusedAs('escalation_answered'),
@@ -118,10 +119,9 @@ describe('a question that a turn ended on', () => {
 
   it('leaves a record of the ask and of each answer, without what was given', async () => {
     const { question } = await asks('recorded', 'may I be recorded?');
-    const resolution = { answer: 'approve', capabilities: [diary] } as const;
     const commandId = `answer-${hashOf(question.id).slice(0, 8)}`;
     const alice = await system.client(ALICE);
-    expect(await alice.escalations.resolve(question.id, resolution, commandId)).toMatchObject({ ok: true });
+    expect(await alice.escalations.resolve(question.id, withDiary, commandId)).toMatchObject({ ok: true });
     const records = await system.records('trace-recorded', (found) => found.some(({ type }) => type === 'turn.ended'));
     expect(records.filter(({ type }) => type === 'escalation.requested')).toMatchObject([
       { outcome: 'escalated', reason: 'escalation_requested', operationId: 'recorded', metadata: { resolution: 'pending' } },

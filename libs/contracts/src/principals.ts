@@ -12,6 +12,9 @@ export const Address = z.discriminatedUnion('kind', [HumanAddress, AgentAddress,
 export type Address = Readonly<z.infer<typeof Address>>;
 export type AgentAddress = Readonly<z.infer<typeof AgentAddress>>;
 
+/** Who notices of the system itself are from. No principal is to be given this name. */
+export const NOTICE_SENDER = { kind: 'service', serviceId: 'sharedos' } as const satisfies Address;
+
 export const ADDRESS_KINDS = ['human', 'agent', 'group', 'service'] as const;
 export type AddressKind = (typeof ADDRESS_KINDS)[number];
 

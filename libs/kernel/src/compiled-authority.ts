@@ -188,4 +188,4 @@ const compiledOf = (held: HeldAuthority): Compiled => ({
   ),
 });
 
-const isUnbounded = ({ grant }: ParsedGrant): boolean => grant.constraints.maxUses === undefined;
+const isUnbounded = ({ grant, boundTo }: ParsedGrant): boolean => grant.constraints.maxUses === undefined && boundTo === undefined;

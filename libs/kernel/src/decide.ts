@@ -77,7 +77,11 @@ export interface DecideOptions {
   readonly ceiling?: HostCeiling | undefined;
   /** Ancestors a chain may have; 16 when absent. */
   readonly ancestorsMax?: number | undefined;
+  /** Whether the call in question is the one that a grant is bound to. Asked of bound grants alone; they allow nothing when absent. */
+  readonly fitsCall?: FitsCall | undefined;
 }
+
+export type FitsCall = (grantId: string, boundTo: string) => boolean;
 
 export interface Decided {
   readonly decision: AuthorizationDecision;
@@ -169,7 +173,7 @@ export function* walk(
   revocationChecks: RevocationCheck[],
   validate: ValidateChain = validateChain,
 ): Asking<Walked> {
-  const { now, mode, ceiling, checks, ancestorsMax } = options;
+  const { now, mode, ceiling, checks, ancestorsMax, fitsCall } = options;
   const consume = options.consume && mode === 'execute';
   if (admittedAt === undefined || !Number.isFinite(now)) return { code: 'invalid_context', rejections: [] };
   const request = parseRequirement(asked);
@@ -192,7 +196,9 @@ export function* walk(
       rejections.push({ grantId: id, reason: unfit });
       continue;
     }
-    if (!capabilities.some((capability) => covers(capability, request, context))) {
+    // Whoever may make one call sees its tool like anybody else who may use it somewhere; executing, it covers nothing but that call.
+    const isOtherCall = held.boundTo !== undefined && mode === 'execute' && fitsCall?.(id, held.boundTo) !== true;
+    if (isOtherCall || !capabilities.some((capability) => covers(capability, request, context))) {
       rejections.push({ grantId: id, reason: 'capability' });
       continue;
     }

@@ -1,7 +1,7 @@
 import type { EscalationQuestion } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
-import { composeEscalationGrant, escalationGrantId, escalationIdOf } from './escalation-grant.ts';
-import { NOW, alice, at, bob, capability, carol } from './testing/base-world.ts';
+import { approvalOf, callQuestionId, composeEscalationGrant, escalationGrantId, escalationIdOf } from './escalation-grant.ts';
+import { NOW, alice, at, bob, capability, carol, grantOf } from './testing/base-world.ts';
 
 const asked = capability(['Work', 'Plan'], { owner: alice, actions: ['read', 'write'] });
 const question: EscalationQuestion = {
@@ -26,10 +26,11 @@ const question: EscalationQuestion = {
 };
 const { requestedAuthority: _, ...withoutAuthority } = question;
 const approve = { answer: 'approve' } as const;
+const approval = { by: carol, commandId: 'command-1', at: NOW };
 
 describe('the grant of an approval', () => {
   it('is what was asked for, once, for an hour, for that purpose, and not to be passed on', () => {
-    expect(composeEscalationGrant('w1', question, approve, NOW)).toEqual({
+    expect(composeEscalationGrant('w1', question, approve, approval)).toEqual({
       ok: true,
       value: {
         id: escalationGrantId('w1', question),
@@ -39,18 +40,40 @@ describe('the grant of an approval', () => {
         capabilities: [asked],
         constraints: { purposes: ['p1'], expiresAt: at('11:00:00.000'), maxUses: 1, delegationDepth: 0 },
         issuedAt: at('10:00:00.000'),
-        metadata: { escalationId: 'ask-1' },
+        metadata: { escalationId: 'ask-1', approvedBy: carol, commandId: 'command-1' },
       },
     });
   });
 
   it('is what the reviewer gives instead, over the owner’s own resources', () => {
     const given = capability(['Work'], { actions: ['read'] });
-    const grant = composeEscalationGrant('w1', question, { ...approve, capabilities: [given], usesMax: 3, expiresAt: at('10:30:00') }, NOW);
+    const grant = composeEscalationGrant(
+      'w1',
+      question,
+      { ...approve, capabilities: [given], usesMax: 3, expiresAt: at('10:30:00') },
+      approval,
+    );
     expect(grant).toMatchObject({
       ok: true,
       value: { capabilities: [{ ...given, resource: { owner: alice } }], constraints: { maxUses: 3, expiresAt: at('10:30:00') } },
     });
+  });
+
+  it('is for one use where it is about one call, and notes that call', () => {
+    const digest = 'a'.repeat(64);
+    const about = { ...question, call: { id: 'call-1', tool: 'files.replace', arguments: { text: 'A' }, digest } };
+    expect(composeEscalationGrant('w1', about, approve, approval)).toMatchObject({
+      ok: true,
+      value: { constraints: { maxUses: 1 }, metadata: { callDigest: digest } },
+    });
+    const twice = composeEscalationGrant('w1', about, { ...approve, usesMax: 2 }, approval);
+    expect(twice).toEqual({ ok: false, error: { code: 'bound_to_one_call' } });
+  });
+
+  it('says who approved and by which command, and of another grant that is not to be read', () => {
+    const grant = composeEscalationGrant('w1', question, approve, approval);
+    expect(grant.ok && approvalOf(grant.value)).toEqual(approval);
+    expect(approvalOf(grantOf('another'))).toBeUndefined();
   });
 
   it('has one id for one question as it was put, and another when it is put again', () => {
@@ -61,15 +84,24 @@ describe('the grant of an approval', () => {
 
   it('is none over what somebody else owns, or in the name of somebody else', () => {
     const foreign = { ...approve, capabilities: [capability(['Work'], { owner: carol })] };
-    expect(composeEscalationGrant('w1', question, foreign, NOW)).toEqual({ ok: false, error: { code: 'issuer_not_owner' } });
-    expect(composeEscalationGrant('w1', { ...question, authority: carol }, approve, NOW)).toEqual({
+    expect(composeEscalationGrant('w1', question, foreign, approval)).toEqual({ ok: false, error: { code: 'issuer_not_owner' } });
+    expect(composeEscalationGrant('w1', { ...question, authority: carol }, approve, approval)).toEqual({
       ok: false,
       error: { code: 'issuer_not_owner' },
     });
   });
 
   it('is none where nobody said what to give', () => {
-    expect(composeEscalationGrant('w1', withoutAuthority, approve, NOW)).toEqual({ ok: false, error: { code: 'nothing_to_grant' } });
+    expect(composeEscalationGrant('w1', withoutAuthority, approve, approval)).toEqual({ ok: false, error: { code: 'nothing_to_grant' } });
+  });
+});
+
+describe('a question about a call', () => {
+  it('is the same for the same missing authority and the same call, and another otherwise', () => {
+    const id = callQuestionId('request-1', 'a'.repeat(64));
+    expect(callQuestionId('request-1', 'a'.repeat(64))).toBe(id);
+    expect(callQuestionId('request-1', 'b'.repeat(64))).not.toBe(id);
+    expect(callQuestionId('request-2', 'a'.repeat(64))).not.toBe(id);
   });
 });
 

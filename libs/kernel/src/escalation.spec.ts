@@ -39,6 +39,8 @@ const approve = (by: Address = carol, grant = answer(), when = NOW): EscalationC
   by,
   at: when,
 });
+/** Dave, whom the owner registered. */
+const asRegistered = { by: dave, registered: true } as const;
 const refuse = (by: Address = carol, reason?: string): EscalationCommand => ({ type: 'RefuseEscalation', by, at: NOW, reason });
 const withdraw = (by: Address = bob): EscalationCommand => ({ type: 'WithdrawEscalation', by, at: NOW });
 const expire = (when: string): EscalationCommand => ({ type: 'ExpireEscalation', at: instant(when) });
@@ -95,6 +97,29 @@ describe('approving an escalation', () => {
     given(escalation, [opened])
       .when(approve(carol, answer(), instant('12:00:00')))
       .thenRefused({ code: 'escalation_expired' }));
+});
+
+describe('a registered reviewer', () => {
+  it('approves and refuses in the place of the owner', () => {
+    given(escalation, [opened])
+      .when({ ...approve(), ...asRegistered } as EscalationCommand)
+      .thenEvents({ ...approved, by: dave });
+    given(escalation, [opened])
+      .when({ ...refuse(), ...asRegistered } as EscalationCommand)
+      .thenEvents({ ...refused, by: dave });
+  });
+  it('gives nothing where the question names nothing that it could be measured by', () => {
+    const { requestedAuthority: _, ...vague } = question;
+    given(escalation, [{ type: 'EscalationOpened', question: vague }])
+      .when({ ...approve(), ...asRegistered } as EscalationCommand)
+      .thenRefused({ code: 'wider_than_request' });
+  });
+  it('answers nothing that it asked itself', () => {
+    for (const command of [approve(bob), refuse(bob)])
+      given(escalation, [opened])
+        .when({ ...command, registered: true } as EscalationCommand)
+        .thenRefused({ code: 'not_the_reviewer' });
+  });
 });
 
 describe('refusing an escalation', () => {

@@ -13,10 +13,17 @@ import { capabilityIsWithin } from './delegation.ts';
 
 export type EscalationCommand =
   | { readonly type: 'OpenEscalation'; readonly question: EscalationQuestion }
-  | { readonly type: 'ApproveEscalation'; readonly grant: CapabilityGrant; readonly by: Address; readonly at: Instant }
-  | { readonly type: 'RefuseEscalation'; readonly by: Address; readonly at: Instant; readonly reason?: string | undefined }
+  | ({ readonly type: 'ApproveEscalation'; readonly grant: CapabilityGrant } & ByReviewer)
+  | ({ readonly type: 'RefuseEscalation'; readonly reason?: string | undefined } & ByReviewer)
   | { readonly type: 'WithdrawEscalation'; readonly by: Address; readonly at: Instant; readonly reason?: string | undefined }
   | { readonly type: 'ExpireEscalation'; readonly at: Instant };
+
+interface ByReviewer {
+  readonly by: Address;
+  readonly at: Instant;
+  /** Whether the owner registered `by` to answer in its place, as the management plane decided. */
+  readonly registered?: boolean | undefined;
+}
 
 export type EscalationAnswer = 'approved' | 'narrowed' | 'refused' | 'expired' | 'withdrawn';
 
@@ -64,8 +71,10 @@ export const escalation: Decider<EscalationState, EscalationCommand, EscalationE
     switch (command.type) {
       case 'ApproveEscalation': {
         const { grant, by } = command;
-        if (!isReviewer(by, question)) return refuse({ code: 'not_the_reviewer' });
+        if (!isReviewer(command, question)) return refuse({ code: 'not_the_reviewer' });
         if (isOver) return refuse({ code: 'escalation_expired' });
+        // Where nothing was named, whatever is given is more than was asked; only who is asked, and the owner, may say what.
+        if (question.requestedAuthority === undefined && !isAsked(by, question)) return refuse({ code: 'wider_than_request' });
         const fault = faultOf(grant, question);
         if (fault !== undefined) return refuse({ code: fault });
         const type = givesAll(grant, question) ? 'EscalationApproved' : 'EscalationNarrowed';
@@ -73,7 +82,7 @@ export const escalation: Decider<EscalationState, EscalationCommand, EscalationE
       }
       case 'RefuseEscalation': {
         const { by, reason } = command;
-        if (!isReviewer(by, question)) return refuse({ code: 'not_the_reviewer' });
+        if (!isReviewer(command, question)) return refuse({ code: 'not_the_reviewer' });
         return accept([{ type: 'EscalationRefused', escalationId, by, answeredAt: at, ...(reason === undefined ? {} : { reason }) }]);
       }
       case 'WithdrawEscalation': {
@@ -109,7 +118,11 @@ export const escalation: Decider<EscalationState, EscalationCommand, EscalationE
 };
 
 /** The owner may always answer for what is its own, whoever was asked in its place. */
-const isReviewer = (by: Address, { reviewer, owner }: EscalationQuestion): boolean => sameAddress(by, reviewer) || sameAddress(by, owner);
+const isAsked = (by: Address, { reviewer, owner }: EscalationQuestion): boolean => sameAddress(by, reviewer) || sameAddress(by, owner);
+
+/** A registered reviewer answers for others; never its own question. */
+const isReviewer = ({ by, registered }: ByReviewer, question: EscalationQuestion): boolean =>
+  isAsked(by, question) || (registered === true && !sameAddress(by, question.requester));
 
 /**
  * What keeps a grant from being an answer: one that the next turn would not find, that reaches further than the question, or that

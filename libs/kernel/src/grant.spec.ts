@@ -90,6 +90,8 @@ describe('composing a root grant', () => {
   });
   it('may name its issuer, as itself', () =>
     expect(root({ issuer: alice })).toMatchObject({ ok: true, value: { issuer: alice, constraints: {} } }));
+  it('is refused under an id as only answers of questions have', () =>
+    expect(root({ id: 'escalation-1' })).toEqual({ ok: false, error: { code: 'grant_id_reserved' } }));
   it("is refused in another issuer's name", () =>
     expect(root({ issuer: carol })).toEqual({ ok: false, error: { code: 'identity_mismatch' } }));
   it("is refused over another owner's resource, in whichever capability", () =>
@@ -109,6 +111,8 @@ describe('composing a derived grant', () => {
     expect(derive()).toMatchObject({ issuer: dave, subject: bob, parentGrantId: 'p', issuedAt: at('10:00:00.000') }));
   it("is refused to the parent's issuer, who does not hold it", () => expect(derive(parent, {}, alice)).toBe('not_the_holder'));
   it('is refused to anyone else', () => expect(derive(parent, {}, bob)).toBe('not_the_holder'));
+  it('is refused under an id as only answers of questions have', () =>
+    expect(derive(parent, { id: 'escalation-1' })).toBe('grant_id_reserved'));
   it("is refused in another issuer's name", () => expect(derive(parent, { issuer: alice })).toBe('identity_mismatch'));
   it('is refused when the parent was revoked', () => expect(derive({ ...parent, revokedAt: at('09:30:00') })).toBe('parent_inactive'));
   it('is refused when the parent was revoked by a clock ahead of ours', () =>

@@ -13,10 +13,16 @@ import {
 } from '@sharedos/contracts';
 import { type Decider, accept, invariant, refuse, unreachable } from './decider.ts';
 import { type DelegationRefusal, type DeriveOptions, deriveGrant } from './delegation.ts';
+import { ESCALATION_GRANT_PREFIX } from './escalation-grant.ts';
 
 /** `grant` is composed by the handler, of the terms asked and the caller known from the subject. */
 export type GrantCommand =
-  | { readonly type: 'IssueGrant'; readonly grant: CapabilityGrant }
+  | {
+      readonly type: 'IssueGrant';
+      readonly grant: CapabilityGrant;
+      /** The digest of the one call that it allows; any call within the grant where absent. */
+      readonly boundTo?: string | undefined;
+    }
   | {
       readonly type: 'RevokeGrant';
       readonly grantId: string;
@@ -28,7 +34,9 @@ export type GrantCommand =
     };
 
 /** A revoked grant keeps what it granted, with `revokedAt` written on it. */
-export type GrantState = { readonly status: 'absent' } | { readonly status: 'active' | 'revoked'; readonly grant: CapabilityGrant };
+export type GrantState =
+  | { readonly status: 'absent' }
+  | { readonly status: 'active' | 'revoked'; readonly grant: CapabilityGrant; readonly boundTo?: string };
 
 export type GrantRefusal = { readonly code: 'grant_exists' | 'grant_not_found' | 'not_the_issuer' };
 
@@ -38,7 +46,7 @@ export const grant: Decider<GrantState, GrantCommand, GrantEvent, GrantRefusal> 
   decide: (command, state) => {
     switch (command.type) {
       case 'IssueGrant':
-        return state.status === 'absent' ? accept([{ type: 'GrantIssued', grant: command.grant }]) : refuse({ code: 'grant_exists' });
+        return state.status === 'absent' ? accept(issueOf(command)) : refuse({ code: 'grant_exists' });
       case 'RevokeGrant': {
         if (state.status === 'absent') return refuse({ code: 'grant_not_found' });
         if (command.asOperator !== true && !sameAddress(command.requestedBy, state.grant.issuer)) return refuse({ code: 'not_the_issuer' });
@@ -55,13 +63,26 @@ export const grant: Decider<GrantState, GrantCommand, GrantEvent, GrantRefusal> 
     switch (event.type) {
       case 'GrantIssued':
         return { status: 'active', grant: event.grant };
+      case 'GrantBound':
+        invariant(state.status === 'active', 'a grant is bound to its call in the append that issues it');
+        return { ...state, boundTo: event.callDigest };
       case 'GrantRevoked':
         invariant(state.status !== 'absent', 'a grant is issued before it is revoked');
-        return { status: 'revoked', grant: { ...state.grant, revokedAt: event.revokedAt } };
+        return { ...state, status: 'revoked', grant: { ...state.grant, revokedAt: event.revokedAt } };
       default:
         return unreachable(event);
     }
   },
+};
+
+const issueOf = ({ grant: issued, boundTo }: Extract<GrantCommand, { type: 'IssueGrant' }>): readonly GrantEvent[] => {
+  if (boundTo === undefined) return [{ type: 'GrantIssued', grant: issued }];
+  invariant(issued.constraints.maxUses === 1, 'a grant that is bound to one call allows one use');
+  // One append: nobody ever sees the grant without what binds it.
+  return [
+    { type: 'GrantIssued', grant: issued },
+    { type: 'GrantBound', grantId: issued.id, callDigest: boundTo },
+  ];
 };
 
 export interface IssueFrame {
@@ -75,13 +96,15 @@ export interface IssueFrame {
  * Writes a root grant out of the terms asked. It is over the issuer's own resources and says so in every capability: one left
  * unowned would follow whichever owner a later context names.
  *
- * @returns `identity_mismatch` when the terms name another issuer, or the resource of another owner.
+ * @returns `identity_mismatch` when the terms name another issuer, or the resource of another owner; `grant_id_reserved` for an id as
+ *   only answers of questions have.
  * @see docs/adr/0002-identity-is-the-subject.md
  */
 export const composeRootGrant = (
   terms: GrantTerms,
   { issuer, namespaceId, at }: IssueFrame,
-): Result<CapabilityGrant, { readonly code: 'identity_mismatch' }> => {
+): Result<CapabilityGrant, { readonly code: 'identity_mismatch' | 'grant_id_reserved' }> => {
+  if (isReserved(terms.id)) return err({ code: 'grant_id_reserved' });
   const named = [terms.issuer, ...terms.capabilities.map(({ resource }) => resource.owner)];
   if (named.some((address) => address !== undefined && !sameAddress(address, issuer))) return err({ code: 'identity_mismatch' });
   return ok({
@@ -96,7 +119,7 @@ export const composeRootGrant = (
   });
 };
 
-export type ComposeDerivedCode = 'identity_mismatch' | 'not_the_holder' | 'parent_inactive' | DelegationRefusal;
+export type ComposeDerivedCode = 'identity_mismatch' | 'grant_id_reserved' | 'not_the_holder' | 'parent_inactive' | DelegationRefusal;
 
 /**
  * Writes a derived grant: what its holder passes on of `parent`. Revocation of the parent counts by being in the log at all,
@@ -110,6 +133,7 @@ export const composeDerivedGrant = (
   terms: GrantTerms,
   { requestedBy, at, ...options }: { readonly requestedBy: Address; readonly at: Instant } & DeriveOptions,
 ): Result<CapabilityGrant, { readonly code: ComposeDerivedCode }> => {
+  if (isReserved(terms.id)) return err({ code: 'grant_id_reserved' });
   if (terms.issuer !== undefined && !sameAddress(terms.issuer, requestedBy)) return err({ code: 'identity_mismatch' });
   if (!sameAddress(parent.subject, requestedBy)) return err({ code: 'not_the_holder' });
   if (parent.revokedAt !== undefined) return err({ code: 'parent_inactive' });
@@ -123,6 +147,8 @@ export const composeDerivedGrant = (
   const derived = deriveGrant(parent, { id, subject, capabilities, issuedAt, constraints, metadata }, options);
   return derived.ok ? ok(derived.grant) : err({ code: derived.reason });
 };
+
+const isReserved = (id: string): boolean => id.startsWith(ESCALATION_GRANT_PREFIX);
 
 /** Whose resources the grant is over, when all of its capabilities name the same one. */
 const onlyOwner = ({ capabilities }: CapabilityGrant): Address | undefined => {

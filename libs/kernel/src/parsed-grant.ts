@@ -1,4 +1,4 @@
-import { CapabilityGrant, type Result, err, jsonViolation, ok } from '@sharedos/contracts';
+import { CapabilityGrant, type Result, type ToolCall, err, hashOf, jsonViolation, ok } from '@sharedos/contracts';
 import { type WindowBounds, windowOf } from './window.ts';
 
 declare const parsed: unique symbol;
@@ -11,6 +11,8 @@ export interface ParsedGrant {
   readonly [parsed]: true;
   readonly grant: CapabilityGrant;
   readonly window: WindowBounds;
+  /** The digest of the one call that it allows, where it is bound to one. */
+  readonly boundTo?: string;
 }
 
 /** Reads one grant of a source. The value is a copy: a source that edits its own object later changes nothing here. */
@@ -21,3 +23,10 @@ export const parseGrant = (material: unknown): Result<ParsedGrant, 'invalid_gran
   if (!grant.success) return err('invalid_grant_material');
   return ok({ grant: grant.data, window: windowOf(grant.data) } as ParsedGrant);
 };
+
+/** The same grant, for one call alone. */
+export const boundGrant = (held: ParsedGrant, callDigest: string): ParsedGrant => ({ ...held, boundTo: callDigest });
+
+/** What a grant is bound to, of a call: its tool, and its arguments as the tool reads them. */
+export const callDigestOf = ({ tool, arguments: given }: Pick<ToolCall, 'tool' | 'arguments'>): string =>
+  hashOf({ tool, arguments: given });

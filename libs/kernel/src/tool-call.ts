@@ -7,7 +7,7 @@ import { type Decided, type DecideOptions, decide } from './decide.ts';
 import { type OwnerFrame, ownersAgree } from './matching.ts';
 import { isAtOrBelow } from './paths.ts';
 
-export interface ToolCallQuestion extends Pick<DecideOptions, 'checks' | 'ancestorsMax'> {
+export interface ToolCallQuestion extends Pick<DecideOptions, 'checks' | 'ancestorsMax' | 'fitsCall'> {
   /** The tool's declared requirement: its discovery ceiling. */
   readonly ceiling: CapabilityRequirement;
   /** What exactly this call needs, or why its arguments gave no requirement. A function is asked only once the tool is known to be seen. */
@@ -49,9 +49,9 @@ export interface ToolCallDecided {
  */
 export function* decideToolCall(
   authority: HeldAuthority | CompiledAuthority,
-  { ceiling, exact: asked, now, checks, ancestorsMax, hostCeiling }: ToolCallQuestion,
+  { ceiling, exact: asked, now, checks, ancestorsMax, fitsCall, hostCeiling }: ToolCallQuestion,
 ): Asking<ToolCallDecided> {
-  const ports = { now, checks, ancestorsMax, ceiling: hostCeiling };
+  const ports = { now, checks, ancestorsMax, fitsCall, ceiling: hostCeiling };
   const compiled = authority instanceof CompiledAuthority;
   const { context } = compiled ? authority.held : authority;
   const rule = (request: CapabilityRequirement, options: DecideOptions): Asking<Decided> =>

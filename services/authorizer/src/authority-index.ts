@@ -54,9 +54,15 @@ export class AuthorityIndex {
   /** @returns The principals that it concerns, or none when it says something of a grant that is not there. */
   apply(namespaceId: string, event: GrantEvent, at: Instant, position: Position): readonly Address[] {
     this.#latest.note(at, position);
-    return event.type === 'GrantIssued'
-      ? this.#issue(event.grant, position)
-      : this.#revoke(namespaceId, event.grantId, instantOf(event.revokedAt) ?? at, position);
+    switch (event.type) {
+      case 'GrantIssued':
+        return this.#issue(event.grant, position);
+      case 'GrantBound':
+        this.#table.bind(namespaceId, event.grantId, event.callDigest);
+        return [];
+      case 'GrantRevoked':
+        return this.#revoke(namespaceId, event.grantId, instantOf(event.revokedAt) ?? at, position);
+    }
   }
 
   get size(): number {
@@ -115,6 +121,11 @@ export class AuthorityIndex {
   grantAt(namespaceId: string, grantId: string, position: Position, admittedAt: Instant): ParsedGrant | undefined {
     const row = this.#table.find(namespaceId, grantId);
     return row === undefined || !this.#table.isIssuedAt(row, position) ? undefined : this.#table.asSeenAt(row, position, admittedAt);
+  }
+
+  /** Whether a grant of this id was ever issued. */
+  has(namespaceId: string, grantId: string): boolean {
+    return this.#table.find(namespaceId, grantId) !== undefined;
   }
 
   /**

@@ -69,7 +69,11 @@ import { chooseTools } from './choose-tools.ts';
 import { decideAuthority } from './decide-authority.ts';
 import { deriveGrant } from './derive-grant.ts';
 import { distrustUsage } from './distrust-usage.ts';
-import { listEscalations, openEscalation, resolveEscalation, showEscalation } from './escalations.ts';
+import { openEscalation } from './escalations/open-escalation.ts';
+import { listEscalations, showEscalation } from './escalations/read-escalations.ts';
+import { resolveEscalation } from './escalations/resolve-escalation.ts';
+import { reviewRight } from './escalations/review-right.ts';
+import { NO_TIDINGS } from './escalations/tidings.ts';
 import { explainForPrincipal, explainForService } from './explain-authority.ts';
 import { grantLineage } from './grant-lineage.ts';
 import { grantTree } from './grant-tree.ts';
@@ -108,6 +112,8 @@ export const composeAuthorizer = (
 ): readonly Route[] => {
   const ports: CommandPorts = { ...given, records };
   const turns = new TurnAuthorities(ports.fold, undefined, new HostPolicies(ports.fold, ports.policyLanguages));
+  const { tidings = NO_TIDINGS } = ports;
+  const mayReview = reviewRight(ports, turns);
   return [
     route('grant.issue', { request: GrantIssue, reply: GrantReply, handle: issueGrant(ports) }),
     route('grant.derive', { request: GrantDerive, reply: GrantReply, handle: deriveGrant(ports) }),
@@ -127,10 +133,14 @@ export const composeAuthorizer = (
     route('agent.register', { request: AgentRegister, reply: AgentReply, handle: registerAgent(ports, turns) }),
     route('agent.withdraw', { request: AgentWithdraw, reply: AgentReply, handle: withdrawAgent(ports, turns) }),
     route('agent.get', { request: AgentGet, reply: AgentReply, handle: getAgent(ports, turns) }),
-    route('escalation.open', { request: EscalationOpen, reply: EscalationOpenReply, handle: openEscalation(ports) }),
-    route('escalation.list', { request: EscalationList, reply: EscalationListReply, handle: listEscalations(ports) }),
-    route('escalation.show', { request: EscalationShow, reply: EscalationReply, handle: showEscalation(ports) }),
-    route('escalation.resolve', { request: EscalationResolve, reply: EscalationReply, handle: resolveEscalation(ports) }),
+    route('escalation.open', { request: EscalationOpen, reply: EscalationOpenReply, handle: openEscalation(ports, tidings) }),
+    route('escalation.list', { request: EscalationList, reply: EscalationListReply, handle: listEscalations(ports, mayReview) }),
+    route('escalation.show', { request: EscalationShow, reply: EscalationReply, handle: showEscalation(ports, mayReview) }),
+    route('escalation.resolve', {
+      request: EscalationResolve,
+      reply: EscalationReply,
+      handle: resolveEscalation(ports, mayReview, tidings),
+    }),
     route('authority.open', { request: AuthorityOpen, reply: AuthorityOpenReply, handle: openAuthority(ports, turns) }),
     route('authority.decide', { request: AuthorityDecide, reply: AuthorityDecideReply, handle: decideAuthority(ports, turns) }),
     route('authority.tools', { request: AuthorityTools, reply: AuthorityToolsReply, handle: chooseTools(ports, turns) }),

@@ -15,6 +15,13 @@ export const authorizerSettings = {
     .max(86_400_000)
     .default(600_000)
     .meta({ description: 'Acts of this time before a start are recorded once more, in case whoever carried them out ended before' }),
+  SHAREDOS_QUESTION_LASTS_MS: z.coerce
+    .number()
+    .int()
+    .min(1_000)
+    .max(31 * 86_400_000)
+    .default(7 * 86_400_000)
+    .meta({ description: 'How long a question that a turn ended on may be answered' }),
   SHAREDOS_EVENT_STORE: z
     .enum(['jetstream', 'eventstoredb'])
     .default('jetstream')

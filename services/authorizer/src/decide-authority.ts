@@ -87,8 +87,9 @@ const answer = async (
     decideWith(rule(), world(operation === undefined ? undefined : { by: { operation, turn: turnId }, rule }));
   if (question.kind === 'tool') {
     if (!authority.ok) return TOOL_CALL_WITHOUT_AUTHORITY;
-    const { ceiling, exact } = question;
-    return asking(() => decideToolCall(authority.value, { ceiling, exact, now, checks: held.checks, hostCeiling: held.ceiling }));
+    const { ceiling, exact, callDigest } = question;
+    const fitsCall = callDigest === undefined ? undefined : (_: string, boundTo: string) => boundTo === callDigest;
+    return asking(() => decideToolCall(authority.value, { ceiling, exact, now, checks: held.checks, hostCeiling: held.ceiling, fitsCall }));
   }
   const { request, consume } = question;
   const decided = authority.ok

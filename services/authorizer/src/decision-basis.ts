@@ -32,6 +32,8 @@ export interface DecisionBasis {
   readonly isOfTurn: boolean;
   /** Uses counted, by grant. */
   readonly usage: Readonly<Record<string, number>>;
+  /** Of grants that are bound to a call, whether this was the call: the arguments are on no record, and what came of them is. */
+  readonly fitsCall: (grantId: string) => boolean;
   /** At which revision live revocation was read, by the grant it was read for. */
   readonly revocationsAt: ReadonlyMap<string, Revision>;
 }
@@ -43,6 +45,7 @@ const Stated = z.object({
   mode: z.literal('discover').optional(),
   turnId: z.string().optional(),
   usage: z.record(z.string(), z.int().min(0)).optional(),
+  rejectedGrants: z.array(z.looseObject({ grantId: z.string(), reason: z.string() })).optional(),
   revocationChecks: z.array(z.looseObject({ grantId: z.string(), revision: RevisionText })).optional(),
 });
 
@@ -54,7 +57,8 @@ export const basisOf = (event: AuditEvent, storeId: string): Result<DecisionBasi
     const isOutage = event.outcome === 'denied' && reason !== undefined && INFRASTRUCTURE_CODES.has(reason);
     return err(isOutage ? 'outage' : 'not_stated');
   }
-  const { revision, admittedAt, consumed, mode = 'execute', turnId, usage = {}, revocationChecks = [] } = stated.data;
+  const { revision, admittedAt, consumed, mode = 'execute', turnId, usage = {}, rejectedGrants = [], revocationChecks = [] } = stated.data;
+  const uncovering = new Set(rejectedGrants.filter((rejection) => rejection.reason === 'capability').map(({ grantId }) => grantId));
   const position = positionOf(revision, storeId);
   if (position === undefined) return err('another_log');
   return ok({
@@ -68,6 +72,7 @@ export const basisOf = (event: AuditEvent, storeId: string): Result<DecisionBasi
     now: instantOf(event.at) ?? NaN,
     isOfTurn: turnId !== undefined,
     usage,
+    fitsCall: (grantId) => (event.outcome === 'allowed' ? grantId === event.grantId : !uncovering.has(grantId)),
     revocationsAt: new Map(revocationChecks.map((check) => [check.grantId, check.revision])),
   });
 };

@@ -1,6 +1,6 @@
 import { type Address, type CapabilityGrant, type Instant, instantOf, sameAddress, timestampOf } from '@sharedos/contracts';
 import type { Position } from '@sharedos/event-store';
-import { type ParsedGrant, invariant, parseGrant } from '@sharedos/kernel';
+import { type ParsedGrant, boundGrant, invariant, parseGrant } from '@sharedos/kernel';
 import { type LoadedSections, Numbers, Rows, type Sections, columnSections, loadColumns } from './columns.ts';
 import { packGrant, unpackGrant } from './grant-text.ts';
 import { PrincipalTable } from './principal-table.ts';
@@ -29,6 +29,9 @@ export class GrantTable {
   /** Texts count from 0: those of a row stand one place before it. */
   readonly #idTexts = new Texts();
   readonly #bodies = new Texts();
+
+  /** The digests of the calls that grants are bound to, by row: very few are. */
+  readonly #bound = new Map<number, string>();
 
   /** How often a grant was read out of its text since the start. */
   read = 0;
@@ -69,6 +72,12 @@ export class GrantTable {
   revoke(row: number, at: Instant, position: Position): void {
     this.#columns.revokedPosition.set(row, position);
     this.#columns.revokedAt.set(row, at);
+  }
+
+  /** In the append that issued it: the grant allows one call alone. */
+  bind(namespaceId: string, grantId: string, callDigest: string): void {
+    const row = this.find(namespaceId, grantId);
+    if (row !== undefined) this.#bound.set(row, callDigest);
   }
 
   idOf(row: number): string {
@@ -153,7 +162,8 @@ export class GrantTable {
     const isRevoked = this.isRevokedAt(row, position);
     const parsed = parseGrant(isRevoked ? { ...grant, revokedAt: timestampOf(Math.min(this.revokedAt(row), admittedAt)) } : grant);
     invariant(parsed.ok, 'a grant of a parsed event meets its contract');
-    return parsed.value;
+    const boundTo = this.#bound.size === 0 ? undefined : this.#bound.get(row);
+    return boundTo === undefined ? parsed.value : boundGrant(parsed.value, boundTo);
   }
 
   sections(): Sections {
@@ -163,6 +173,7 @@ export class GrantTable {
       ...columnSections('grants', this.#columns, rows),
       ...this.#idTexts.sections('ids'),
       ...this.#bodies.sections('bodies'),
+      [BOUND, [new TextEncoder().encode(JSON.stringify([...this.#bound]))]],
     ]);
   }
 
@@ -172,6 +183,10 @@ export class GrantTable {
     loadColumns('grants', this.#columns, sections);
     this.#bodies.load('bodies', sections);
     this.#idTexts.load('ids', sections);
+    // A snapshot of a release before there were bound grants holds none.
+    const bound = sections.get(BOUND);
+    const entries = bound === undefined ? [] : (JSON.parse(new TextDecoder().decode(bound)) as readonly (readonly [number, string])[]);
+    for (const [row, callDigest] of entries) this.#bound.set(row, callDigest);
     for (let text = 0; text < this.#idTexts.rows; text += 1) {
       const namespaceId = this.principals.namespaceOf(this.principals.subjectOf(this.holderOf(text + 1)));
       this.#enter(namespaceId, JSON.parse(this.#idTexts.get(text)) as string);
@@ -184,6 +199,8 @@ export class GrantTable {
     return row;
   }
 }
+
+const BOUND = 'grants.bound';
 
 const onlyOwner = ({ capabilities }: CapabilityGrant): Address | undefined => {
   const owner = capabilities[0]?.resource.owner;

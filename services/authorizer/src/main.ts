@@ -7,6 +7,8 @@ import { ActRecords } from './act-records.ts';
 import { AuthorityFold } from './authority-fold.ts';
 import { composeAuthorizer } from './compose.ts';
 import { CLOCKS_APART_MS, LONGEST_TURN_MS, authorizerSettings } from './config.ts';
+import { keepEscalations } from './escalations/keep-escalations.ts';
+import { NO_TIDINGS } from './escalations/tidings.ts';
 import { loadFold } from './fold-snapshot.ts';
 import { keepFold } from './keep-fold.ts';
 import { watchFold, watchUsage } from './decision-metrics.ts';
@@ -71,10 +73,14 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     audit,
     clock,
     roots: settings.SHAREDOS_ROOTS,
+    questionLastsMs: settings.SHAREDOS_QUESTION_LASTS_MS,
     limits: { deadlineMs, turnGraceMs: settings.SHAREDOS_GRACE_FOR_TURNS_MS },
   };
   const history = new LogHistory(store.value);
   const routes = composeAuthorizer(ports, records, history);
+  const questions = keepEscalations({ ...ports, records }, NO_TIDINGS, {
+    onTrouble: (what) => log('question not settled', { why: what }),
+  });
   const since = clock() - settings.SHAREDOS_RECORD_AGAIN_MS;
   const recent = { since, from: fold.index.positionAt(since), upTo: start.value };
   const again = recordRecentActs({ store: store.value, records }, recent);
@@ -90,6 +96,7 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     trouble: () => fold.trouble,
     stop: async (graceMs) => {
       await served.stop({ graceMs });
+      await questions.stop();
       await again.close();
       await records.close();
       await history.close();

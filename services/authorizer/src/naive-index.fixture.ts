@@ -90,6 +90,7 @@ export class NaiveIndex {
         if (event.grant.namespaceId === this.#namespaceId) known.set(event.grant.id, { grant: event.grant, place: index + 1 });
         return;
       }
+      if (event.type === 'GrantBound') return;
       const found = known.get(event.grantId);
       if (found !== undefined && found.revoked === undefined)
         known.set(event.grantId, { ...found, revoked: { place: index + 1, at: Date.parse(event.revokedAt) } });

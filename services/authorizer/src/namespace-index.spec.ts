@@ -141,7 +141,8 @@ describe('what this release recorded', () => {
     events: Recorded[];
     folded: unknown;
   };
-  it('folds as it did then', () => expect(JSON.parse(JSON.stringify(folded(events).snapshot()))).toEqual(then));
+  // What is younger than the record has its default beside it.
+  it('folds as it did then', () => expect(JSON.parse(JSON.stringify(folded(events).snapshot()))).toMatchObject(then as object));
   it('has every type of event', () =>
     expect(new Set(events.map(({ event }) => event.type))).toEqual(
       new Set(

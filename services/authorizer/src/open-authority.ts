@@ -59,6 +59,8 @@ export const openAuthority =
     const token = tokens.sign({ ...claims, validUntil });
     const runtime = runtimeChosen(fold.namespaces, context, position);
     const { enabled } = fold.namespaces.toolSelectionAt(context.namespaceId, position);
+    const { asksAboutRefusedCalls } = fold.namespaces.settingsAt(context.namespaceId, position).settings;
+    const holdsBound = resolved.ok && resolved.value.held.grants.some(({ boundTo }) => boundTo !== undefined);
     const opened = {
       token,
       revision,
@@ -66,6 +68,8 @@ export const openAuthority =
       validUntil,
       ...(runtime === undefined ? {} : { runtime }),
       ...(enabled === undefined ? {} : { toolNamespaces: [...enabled] }),
+      ...(holdsBound ? { boundCalls: true as const } : {}),
+      ...(asksAboutRefusedCalls ? { asksAboutRefusedCalls: true as const } : {}),
     };
     if ('authority' in loaded)
       return { ok: true, value: { status: 'resolved', ...opened, ...underPolicy, snapshot: loaded.authority.snapshot } };

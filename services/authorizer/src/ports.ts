@@ -5,6 +5,7 @@ import type { PolicyLanguage } from '@sharedos/kernel';
 import type { UsageStore } from '@sharedos/usage';
 import type { ActRecords } from './act-records.ts';
 import type { AuthorityFold } from './authority-fold.ts';
+import type { Tidings } from './escalations/tidings.ts';
 import type { TurnTokens } from './turn-token.ts';
 
 /** What the authorizer runs on. `main.ts` passes real adapters; tests pass memory ones. */
@@ -20,6 +21,10 @@ export interface Ports {
   readonly roots?: Roots;
   /** In which policies may be written; the rules of this project alone when absent. */
   readonly policyLanguages?: readonly PolicyLanguage[];
+  /** Told what became of questions; nobody is when absent. */
+  readonly tidings?: Tidings;
+  /** How long a question may be answered, in milliseconds; a week when absent. */
+  readonly questionLastsMs?: number;
   readonly limits: {
     /** Longest wait for the log in one answer. */
     readonly deadlineMs: number;

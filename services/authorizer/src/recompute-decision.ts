@@ -18,11 +18,11 @@ type GrantLookup = Pick<FoldView['index'], 'grantAt'>;
 /** The rule that a recorded decision is computed by: the one that decides. */
 export type DecisionRule = (turn: TurnAuthority, basis: DecisionBasis) => Asking<Decided>;
 
-export const ruleInForce: DecisionRule = (turn, { request, now, mode, consume, isOfTurn }) => {
+export const ruleInForce: DecisionRule = (turn, { request, now, mode, consume, isOfTurn, fitsCall }) => {
   const { authority, held } = turn;
   if (!authority.ok) return answered(decidedWithoutAuthority(authority.error));
   const checks = isOfTurn ? { checks: held.checks } : {};
-  return authority.value.decide(request, { now, consume, mode, ...checks, ceiling: held.ceiling });
+  return authority.value.decide(request, { now, consume, mode, ...checks, ceiling: held.ceiling, fitsCall });
 };
 
 // oxlint-disable-next-line require-yield -- A rule that asks nothing is a rule.

@@ -1,5 +1,6 @@
 const TEXTS: Readonly<Record<string, string>> = {
   grant_exists: 'a grant with this id exists or existed; choose another id',
+  grant_id_reserved: 'ids that begin with escalation- are those of answers to questions; choose another id',
   grant_not_found: 'there is no such grant in this namespace',
   not_the_issuer: 'only its issuer can revoke a grant',
   not_the_holder: 'only its holder can pass a grant on',
@@ -27,6 +28,15 @@ const TEXTS: Readonly<Record<string, string>> = {
   too_many_mcp_servers: 'you have as many servers as one owner may have',
   too_many_mcp_tools: 'the approved tools are too many, or their definitions too large; approve some of them by name',
   mcp_tool_refused: 'a tool cannot be approved as it is',
+  escalation_not_found: 'there is no such question for you in this namespace',
+  escalation_answered: 'the question was answered, withdrawn or over before',
+  escalation_expired: 'the time to answer the question is over',
+  not_the_reviewer: 'a question is answered by whoever owns what it is about, or whom the owner lets review',
+  not_the_requester: 'only who asked can withdraw a question',
+  wider_than_request: 'an answer gives no more than the question asks for',
+  nothing_to_grant: 'the question names nothing: say what to give',
+  bound_to_one_call: 'an answer about one call allows that call once; leave out how often',
+  issuer_not_owner: 'the turn did not run under the owner of what it asks for, so nothing that is granted would reach it',
   audit_unavailable: 'the decision could not be recorded; nothing was changed, try again',
 };
 

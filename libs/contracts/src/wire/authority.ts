@@ -10,7 +10,7 @@ import {
 } from '../access.ts';
 import { AuditEvent } from '../audit.ts';
 import { CapabilityRequirement } from '../grants.ts';
-import { Action, Id } from '../scalars.ts';
+import { Action, Hash, Id } from '../scalars.ts';
 import { Ts } from '../time.ts';
 import { ToolNamespaceSelection } from '../tool-namespaces.ts';
 import { RuntimeChoice } from './agent.ts';
@@ -41,6 +41,10 @@ const opened = {
   hostPolicyVersion: Id.optional(),
   /** Tool namespaces that are on at that revision; absent as long as nobody chose. */
   toolNamespaces: ToolNamespaceSelection.optional(),
+  /** Whether a grant that the turn holds is bound to one call: then the digest of each call is to be stated. */
+  boundCalls: z.literal(true).optional(),
+  /** Whether the owner is to be asked about calls that no grant covers, by the namespace's settings at that revision. */
+  asksAboutRefusedCalls: z.literal(true).optional(),
 };
 
 /** Authority that cannot be trusted is held too: the turn stays refused for its whole length. */
@@ -73,7 +77,15 @@ export const AuthorityQuestion = z.discriminatedUnion('kind', [
     operation: Id.optional(),
     operationId: Id.optional(),
   }),
-  z.strictObject({ kind: z.literal('tool'), ceiling: CapabilityRequirement, exact: ExactRequirement, operation: Id, operationId: Id }),
+  z.strictObject({
+    kind: z.literal('tool'),
+    ceiling: CapabilityRequirement,
+    exact: ExactRequirement,
+    operation: Id,
+    operationId: Id,
+    /** Of the tool and its arguments, where a grant may be bound to a call. */
+    callDigest: Hash.optional(),
+  }),
 ]);
 export type AuthorityQuestion = z.infer<typeof AuthorityQuestion>;
 

@@ -1,16 +1,25 @@
 import { z } from 'zod';
 import { bounded } from '../bounded.ts';
 import { Capability, CapabilityGrant, CapabilityRequest } from '../grants.ts';
+import { JsonObj } from '../json.ts';
 import { Address } from '../principals.ts';
-import { Id, NameId, Purpose } from '../scalars.ts';
+import { Hash, Id, NameId, Purpose } from '../scalars.ts';
 import { Ts } from '../time.ts';
 import { Because, CommandId } from './management.ts';
 import { Revision } from './revision.ts';
 import { replyMessage, wireMessage } from './wire.ts';
 
+/** Arguments that a question may show, in bytes of their JSON. A call with more is refused, and nobody is asked about it. */
+export const ASKED_ARGUMENTS_BYTES_MAX = 32 * 1024;
+
+/** The refused call that a question is about: its exact arguments, as its tool reads them, and the digest that an answer is bound to. */
+export const AskedCall = z.strictObject({ id: Id, tool: Id, arguments: JsonObj, digest: Hash });
+export type AskedCall = z.infer<typeof AskedCall>;
+
 /**
- * A question that a turn ended on, waiting for a person. Its id is that of the authority it asks for, where it names some, so
- * that the same ask has one place however often it is repeated; otherwise it follows from who asked whom, for what and why.
+ * A question that a turn ended on, or that its host asks about a refused call, waiting for a person. Its id is that of the authority it asks for, where it names some, so
+ * that the same ask has one place however often it is repeated, and of its call, where it is about one; otherwise it follows from who
+ * asked whom, for what and why.
  */
 export const EscalationQuestion = z.strictObject({
   id: NameId,
@@ -24,6 +33,8 @@ export const EscalationQuestion = z.strictObject({
   traceId: Id,
   executionId: Id.optional(),
   requestedAuthority: CapabilityRequest.optional(),
+  /** An approval of such a question allows this call alone, once. */
+  call: AskedCall.optional(),
   requestedAt: Ts,
   expiresAt: Ts.optional(),
 });
@@ -72,7 +83,7 @@ export const EscalationOpen = wireMessage('escalation.open/1', z.strictObject({ 
 export type EscalationOpen = z.infer<typeof EscalationOpen.schema>;
 export const EscalationOpenReply = replyMessage('escalation.open.reply/1', z.strictObject({ escalationId: NameId, revision: Revision }));
 
-/** The questions that the caller asked, is asked, or owns what is asked for, newest first. */
+/** The questions that the caller asked, is asked, owns what is asked for, or reviews for their owner, newest first. */
 export const EscalationList = wireMessage(
   'escalation.list/1',
   z.strictObject({ status: EscalationStatus.optional(), limit: z.int().min(1).max(100).optional() }),
@@ -92,7 +103,7 @@ export const EscalationReply = replyMessage('escalation.reply/1', EscalationAt);
 /**
  * What a reviewer says. An approval gives `capabilities`, or all that was asked for: it may narrow and not widen. Its grant is for the
  * purpose of the question, ends at `expiresAt` (an hour from the answer when absent), allows `usesMax` uses (one when absent), and
- * cannot be passed on.
+ * cannot be passed on. About a call, it allows that call once, and no number of uses is said.
  */
 export const EscalationResolution = z.discriminatedUnion('answer', [
   z.strictObject({
@@ -106,7 +117,7 @@ export const EscalationResolution = z.discriminatedUnion('answer', [
 ]);
 export type EscalationResolution = z.infer<typeof EscalationResolution>;
 
-/** Answers a question as its reviewer or the owner, or withdraws one's own. */
+/** Answers a question as its reviewer, as the owner or in its place, or withdraws one's own. */
 export const EscalationResolve = wireMessage(
   'escalation.resolve/1',
   z.strictObject({ commandId: CommandId, escalationId: NameId, resolution: EscalationResolution }),

@@ -3,7 +3,7 @@ import { bounded } from '../bounded.ts';
 import { CapabilityGrant } from '../grants.ts';
 import { JsonObj } from '../json.ts';
 import { Address } from '../principals.ts';
-import { Id, NameId } from '../scalars.ts';
+import { Hash, Id, NameId } from '../scalars.ts';
 import { Ts } from '../time.ts';
 import { wireMessage } from './wire.ts';
 
@@ -37,5 +37,9 @@ export const GrantRevoked = z.strictObject({
 });
 export type GrantRevoked = z.infer<typeof GrantRevoked>;
 
-export const GrantEvent = z.discriminatedUnion('type', [GrantIssued, GrantRevoked]);
+/** Written in one append with the issue: the grant allows one call alone, of a tool with arguments of this digest. */
+export const GrantBound = z.strictObject({ type: z.literal('GrantBound'), grantId: NameId, callDigest: Hash });
+export type GrantBound = z.infer<typeof GrantBound>;
+
+export const GrantEvent = z.discriminatedUnion('type', [GrantIssued, GrantRevoked, GrantBound]);
 export type GrantEvent = z.infer<typeof GrantEvent>;

@@ -10,6 +10,8 @@ const fields = {
   liveRevocation: z.boolean(),
   /** What is derived from a bounded grant may draw on that grant's uses; otherwise such a grant cannot be passed on. */
   sharedBudgets: z.boolean(),
+  /** The owner is asked about a tool call that no grant covers, with its arguments; an approval allows that call, once. */
+  asksAboutRefusedCalls: z.boolean(),
   /** Live grants that one principal may hold from one issuer, 256 or more; with more, its authority is `grant_limit_exceeded`. */
   grantsPerHolderMax: z.int().min(256).max(100_000),
   /** Turn requests of the namespace that may wait, all principals together. */
@@ -26,6 +28,7 @@ const fields = {
 export const SETTINGS_DEFAULT = {
   liveRevocation: false,
   sharedBudgets: false,
+  asksAboutRefusedCalls: false,
   grantsPerHolderMax: 256,
   turnsQueuedMax: 1_000,
   turnsRunningMax: 256,
@@ -37,6 +40,7 @@ export const SETTINGS_DEFAULT = {
 export const NamespaceSettings = z.strictObject({
   liveRevocation: fields.liveRevocation.default(SETTINGS_DEFAULT.liveRevocation),
   sharedBudgets: fields.sharedBudgets.default(SETTINGS_DEFAULT.sharedBudgets),
+  asksAboutRefusedCalls: fields.asksAboutRefusedCalls.default(SETTINGS_DEFAULT.asksAboutRefusedCalls),
   grantsPerHolderMax: fields.grantsPerHolderMax.default(SETTINGS_DEFAULT.grantsPerHolderMax),
   turnsQueuedMax: fields.turnsQueuedMax.default(SETTINGS_DEFAULT.turnsQueuedMax),
   turnsRunningMax: fields.turnsRunningMax.default(SETTINGS_DEFAULT.turnsRunningMax),
