@@ -13,12 +13,15 @@ import { sendOnce } from './send-once.ts';
  */
 export const deliverMessage =
   (ports: Ports) =>
-  async ({ context, envelope, callId, turnId }: MessageDeliver, { namespaceId }: Delivery): Promise<Reply<DeliveryResult>> => {
+  async ({ context, envelope, callId, turnId, operation }: MessageDeliver, { namespaceId }: Delivery): Promise<Reply<DeliveryResult>> => {
     if (context.namespaceId !== namespaceId || !canReceive(envelope.receiver))
       return refused('invalid_request', 'the message is of another namespace, or its receiver cannot be a segment of a path');
     const attributes = { [ATTRIBUTE.namespaceId]: namespaceId, [ATTRIBUTE.messageId]: envelope.id };
     return withSpan(SPAN.messageSend, { attributes }, async (span) => {
-      const reply = await sendOnce(ports, outgoing(context, envelope, turnId, { callId }));
+      const reply = await sendOnce(
+        ports,
+        outgoing(context, envelope, turnId, { callId, ...(operation === undefined ? {} : { operation }) }),
+      );
       recordOutcome(span, reply.ok ? reply.value.status : 'failed', reply.ok ? undefined : reply.error.code);
       return reply;
     });

@@ -45,12 +45,19 @@ export class InboxRuleBook {
     return rules.ok ? ok({ rules: rules.value, version: last.value.sequence }) : unavailable('the rules of the inbox cannot be read');
   }
 
+  /** Whether the recipient does not hear this sender at all. Nothing is counted. */
+  blocks({ envelope: { sender } }: Pick<Outgoing, 'envelope'>, { blocked }: InboxRules): boolean {
+    return blocked.some((one) => sameAddress(one, sender));
+  }
+
   /** Why the recipient does not hear this message. One that it does hear counts from then on. */
-  fault(
-    { context: { namespaceId }, envelope: { sender, receiver } }: Pick<Outgoing, 'context' | 'envelope'>,
-    { blocked, perMinuteMax, perSenderPerMinuteMax }: InboxRules,
-  ): 'sender_blocked' | 'recipient_rate_limited' | undefined {
-    if (blocked.some((one) => sameAddress(one, sender))) return 'sender_blocked';
+  fault(send: Pick<Outgoing, 'context' | 'envelope'>, rules: InboxRules): 'sender_blocked' | 'recipient_rate_limited' | undefined {
+    if (this.blocks(send, rules)) return 'sender_blocked';
+    const { perMinuteMax, perSenderPerMinuteMax } = rules;
+    const {
+      context: { namespaceId },
+      envelope: { sender, receiver },
+    } = send;
     const place = `${namespaceId} ${addressKey(receiver)}`;
     const limits = [
       ...(perMinuteMax === undefined ? [] : [{ key: place, max: perMinuteMax }]),

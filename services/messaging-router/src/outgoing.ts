@@ -32,7 +32,7 @@ export const outgoing = (
   context: AccessContext,
   envelope: MessageEnvelope,
   turnId: string,
-  more: Pick<Outgoing, 'expiresAt' | 'callId'> = {},
+  more: Partial<Pick<Outgoing, 'expiresAt' | 'callId' | 'operation'>> = {},
 ): Outgoing => {
   const { namespaceId } = context;
   const { sender, id } = envelope;

@@ -1,152 +1,8 @@
 import type { Delivery } from '@sharedos/bus';
-import {
-  type AuditEvent,
-  type DeliveryResult,
-  type InboxRules,
-  MESSAGE_PAYLOAD_BYTES_MAX,
-  type MessageSend,
-  type NamespaceFacts,
-  type Reply,
-  SETTINGS_DEFAULT,
-  type Verdict,
-  err,
-  ok,
-  revisionOf,
-  unavailable,
-} from '@sharedos/contracts';
-import { authorizationChecked, operationKeyHash } from '@sharedos/kernel';
-import { type Ledger, memoryLedger, memoryRecordLog } from '@sharedos/ledger';
-import { countingIds, manualClock } from '@sharedos/testing';
+import { MESSAGE_PAYLOAD_BYTES_MAX, ok, unavailable } from '@sharedos/contracts';
+import { operationKeyHash } from '@sharedos/kernel';
 import { describe, expect, it } from 'vitest';
-import { InboxRuleBook } from './inbox-rules.ts';
-import type { Ports } from './ports.ts';
-import { sendMessage } from './send-message.ts';
-
-const NOON = '2026-01-01T12:00:00.000Z';
-const bob = { kind: 'agent', agentId: 'bob' } as const;
-const clerk = { kind: 'agent', agentId: 'clerk' } as const;
-const REVISION = revisionOf('log', 3);
-const delivery: Delivery = { verb: 'message.send', namespaceId: 'w1', principal: bob, rest: [], signal: new AbortController().signal };
-const key = { namespaceId: 'w1', kind: 'message', requester: bob, id: 'm-1' } as const;
-const message: MessageSend = {
-  id: 'm-1',
-  receiver: clerk,
-  purpose: 'p1',
-  payload: { text: 'a secret payload' },
-  traceId: 'trace-1',
-  createdAt: NOON,
-};
-
-/** The book of rules, with a recipient that a test speaks for. */
-class SaidRules extends InboxRuleBook {
-  readonly #said: { readonly rules: InboxRules };
-
-  constructor(said: { readonly rules: InboxRules }, clock: Ports['clock']) {
-    super(undefined as unknown as Ports['bus'], clock);
-    this.#said = said;
-  }
-
-  override async of() {
-    return ok({ rules: this.#said.rules, version: 0 });
-  }
-}
-
-type Said = Partial<Verdict> | 'no answer';
-
-const routerWorld = (options: { readonly through?: (ledger: Ledger) => Ledger } = {}) => {
-  const clock = manualClock(NOON);
-  const log = memoryRecordLog();
-  const ledger = (options.through ?? ((same) => same))(memoryLedger({ log, readBackMs: 10 }));
-  const delivered: string[] = [];
-  const distrusted: unknown[] = [];
-  const told: AuditEvent[] = [];
-  const operations: (string | undefined)[] = [];
-  const world = {
-    clock,
-    log,
-    ledger,
-    /** Subjects of inboxes that got a message. */
-    delivered,
-    distrusted,
-    /** How the recipient is registered, where it is. */
-    registered: {} as Partial<NamespaceFacts>,
-    /** What the recipient says of whom it hears. */
-    rules: { blocked: [] } as InboxRules,
-    /** Whether a look into the inbox finds the message. */
-    holds: false,
-    /** Records written without a place in the ledger. */
-    told,
-    operations,
-    says: (): Said => ({}),
-    inbox: () => ok({ stream: 'MESSAGES', sequence: 1, duplicate: false }) as Awaited<ReturnType<Ports['bus']['publishStored']>>,
-    send: (more: Partial<MessageSend> = {}, from: Delivery = delivery): Promise<Reply<DeliveryResult>> =>
-      sendMessage(ports)({ ...message, ...more }, from),
-    records: async () => {
-      const read = await memoryLedger({ log }).read(key);
-      return read.ok ? (read.value?.records ?? []) : [];
-    },
-    audit: async () =>
-      (await world.records())
-        .flatMap((record) => ('audit' in record ? record.audit : []))
-        .map(({ type, outcome, reason }) => [type, outcome, ...(reason === undefined ? [] : [reason])]),
-  };
-  const bus: Pick<Ports['bus'], 'publishStored' | 'request'> = {
-    publishStored: async (subject) => {
-      const stored = world.inbox();
-      if (stored.ok) delivered.push(subject);
-      return stored;
-    },
-    request: async (subject, _, body) => {
-      distrusted.push([subject, body]);
-      return unavailable('nobody listens');
-    },
-  };
-  const authority: Ports['authority'] = {
-    namespace: async () => ok({ revision: REVISION, settings: SETTINGS_DEFAULT, policyVersion: 0, ...world.registered }),
-    open: async () =>
-      ok({
-        status: 'resolved',
-        token: 't',
-        revision: REVISION,
-        admittedAt: NOON,
-        validUntil: NOON,
-        snapshot: { hash: 'a'.repeat(64), grantIds: [], grantCount: 0, loadedAt: NOON },
-      }),
-    decide: async (_, context, question, [id]) => {
-      if (question.kind !== 'authorize') throw new Error('a send is authorized plainly');
-      operations.push(question.operation);
-      const said = world.says();
-      if (said === 'no answer') return err({ code: 'authority_unavailable', reason: 'silence' });
-      const { status = 'allowed', code = status } = said;
-      const decision =
-        status === 'allowed' ? { allowed: true, reasonCode: code, matchedGrantId: 'g' } : { allowed: false, reasonCode: code };
-      const event = authorizationChecked(
-        { id, at: clock.now(), context },
-        { request: question.request, decided: { decision }, consume: true, operationId: question.operationId },
-      );
-      return ok({ revision: REVISION, status, code, decision, audit: [event], ...said });
-    },
-  };
-  const ports: Ports = {
-    bus: bus as Ports['bus'],
-    authority,
-    ledger,
-    inboxHolds: async () => world.holds,
-    rules: new SaidRules(world, clock.now.bind(clock)),
-    wait: async (ms) => clock.advance(ms),
-    audit: async (event) => {
-      told.push(event);
-      return ok(undefined);
-    },
-    clock: () => clock.now(),
-    ids: countingIds('id'),
-    instance: 'here',
-  };
-  return world;
-};
-
-const statusOf = (reply: Reply<DeliveryResult>) =>
-  reply.ok ? ('error' in reply.value ? `${reply.value.status} ${reply.value.error.code}` : reply.value.status) : reply.error.code;
+import { NOON, bob, clerk, delivery, routerWorld, statusOf } from './router.fixture.ts';
 
 describe('sending a message', () => {
   it('is decided for its one recipient, delivered once, and on record before and after', async () => {
@@ -220,15 +76,16 @@ describe('sending a message', () => {
     expect((await world.audit()).at(-1)).toEqual(['message.sent', 'succeeded']);
   });
 
-  it('is of unknown fate when the inbox does not answer: not told as failed, and never delivered a second time', async () => {
+  it('is of unknown fate when the inbox does not answer, and brought again once its router must be gone', async () => {
     const world = routerWorld();
     world.inbox = () => unavailable('away');
     expect(await world.send()).toMatchObject({ ok: false, error: { code: 'delivery_unknown', retryable: true } });
     expect((await world.records()).map(({ type }) => type)).toEqual(['claimed', 'admitted']);
     expect(statusOf(await world.send())).toBe('failed replay_pending');
-    world.clock.advance(61_000);
-    expect(statusOf(await world.send())).toBe('failed replay_interrupted');
-    expect(world.delivered).toEqual([]);
+    world.inbox = () => ok({ stream: 'MESSAGES', sequence: 1, duplicate: false });
+    world.clock.advance(60_000);
+    expect(statusOf(await world.send())).toBe('accepted');
+    expect((await world.read()).map(({ message }) => message.id)).toEqual(['m-1']);
   });
 
   it('is not delivered when it cannot be recorded before', async () => {
@@ -320,16 +177,27 @@ describe('the same message sent again', () => {
     expect(new Set(world.operations).size).toBe(1);
   });
 
-  it('is interrupted, and never delivered again, when nobody can tell whether it was delivered', async () => {
+  it('whose receipt was never recorded is decided anew by the same use, and handed over once', async () => {
     const world = routerWorld();
-    world.inbox = () => (world.log.stall(), ok({ stream: 'MESSAGES', sequence: 1, duplicate: false }) as never);
+    world.inbox = () => (world.log.stall(), ok({ stream: 'MESSAGES', sequence: 1, duplicate: false }));
     expect(await world.send()).toMatchObject({ ok: false, error: { code: 'ledger_unavailable' } });
     world.log.resume();
+    world.inbox = () => ok({ stream: 'MESSAGES', sequence: 1, duplicate: false });
     world.clock.advance(60_000);
-    expect(statusOf(await world.send())).toBe('failed replay_interrupted');
-    expect(statusOf(await world.send())).toBe('failed replay_interrupted');
-    expect(world.delivered).toHaveLength(1);
-    expect((await world.records()).map(({ type }) => type)).toEqual(['claimed', 'admitted', 'ended']);
+    expect(statusOf(await world.send())).toBe('accepted');
+    expect((await world.records()).map(({ type }) => type)).toEqual(['claimed', 'admitted', 'admitted', 'ended']);
+    expect([new Set(world.operations).size, (await world.read()).length]).toEqual([1, 1]);
+  });
+  it('whose recipient acknowledged it before its router died is accepted, and not brought again', async () => {
+    const world = routerWorld();
+    world.inbox = () => (world.log.stall(), ok({ stream: 'MESSAGES', sequence: 1, duplicate: false }));
+    await world.send();
+    world.log.resume();
+    const [entry] = await world.read();
+    expect(await world.acknowledge(entry?.sequence ?? 0)).toBe(true);
+    world.clock.advance(60_000);
+    expect(statusOf(await world.send())).toBe('accepted');
+    expect([world.delivered.length, await world.read(), await world.fate()]).toEqual([1, [], 'delivered']);
   });
 });
 

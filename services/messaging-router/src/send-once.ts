@@ -1,27 +1,31 @@
-import { reportDistrust } from '@sharedos/bus';
 import {
   type AuditEvent,
+  type DeliveryEvent,
   type DeliveryResult,
   type EndedRecord,
+  type Instant,
   type Reply,
-  type UseTaken,
-  addressPath,
   hashOf,
+  instantOf,
   refused,
   timestampOf,
 } from '@sharedos/contracts';
-import { authorizationChecked, decidedWithoutAuthority, foldExecution, invariant, pathFault, replayAnswer } from '@sharedos/kernel';
+import { deliveryOf, foldExecution, invariant, pathFault, replayAnswer } from '@sharedos/kernel';
 import type { LedgerClaim, OperationHistory } from '@sharedos/ledger';
+import { decideSend } from './decide-send.ts';
 import { dispatch } from './dispatch.ts';
 import { type Place, findPlace } from './find-place.ts';
-import { type Outgoing, denied, envelopeFault, failed, markOf, recordRefused, sentRecord } from './outgoing.ts';
+import { type Outgoing, accepted, denied, envelopeFault, failed, recordRefused, sentRecord } from './outgoing.ts';
 import type { Ports } from './ports.ts';
 import { askedBy, replyFault } from './replies.ts';
 
-/** A send is one operation and soon over; its token need not outlive it by more. */
-const VALID_FOR_MS = 30_000;
-/** An operation this old has lost its router. Whether its message was delivered is then unknown, and stays so. */
-const ABANDONED_AFTER_MS = 60_000;
+/**
+ * An operation that nothing was heard of for so long has lost its router. Its message is decided anew and brought again, and is handed
+ * over once all the same.
+ */
+export const ABANDONED_AFTER_MS = 60_000;
+/** One for each record that its recipient, or the end of its route, writes about the message meanwhile. */
+const FINISH_ATTEMPTS = 4;
 
 /** Claims the one operation that a message is, and carries it out; or answers from what its record says. */
 export const sendOnce = async (ports: Ports, send: Outgoing): Promise<Reply<DeliveryResult>> => {
@@ -44,51 +48,33 @@ export const sendOnce = async (ports: Ports, send: Outgoing): Promise<Reply<Deli
   return refused('ledger_unavailable', 'the send could not be recorded; send the same message again', true);
 };
 
-const carryOut = async (ports: Ports, send: Outgoing, claim: LedgerClaim): Promise<Reply<DeliveryResult>> => {
+const carryOut = async (ports: Ports, send: Outgoing, claim: LedgerClaim, anew = false): Promise<Reply<DeliveryResult>> => {
   const { envelope } = send;
   const asked = await askedBy(ports, send.context.namespaceId, envelope);
   if (asked === 'unavailable')
     return refused('ledger_unavailable', 'what is answered could not be read; send the same message again', true);
   const fault = envelopeFault(send) ?? pathFault(envelope) ?? replyFault(envelope, asked);
-  if (fault !== undefined) return finish(ports, send, claim, denied(ports, envelope, fault), []);
+  if (fault !== undefined) return finish(ports, send, claim, { result: denied(ports, envelope, fault) });
   // Where it would go is found out while it is decided whether it may.
   const place = findPlace(ports, send, asked);
-  return send.callId === undefined ? authorizeAndDeliver(ports, send, claim, place) : deliver(ports, send, claim, place);
+  // The turn has just decided what its call sends; long after that, it is decided here.
+  if (send.callId !== undefined && !anew) return deliver(ports, send, claim, { place, decidedAt: ports.clock() });
+  return authorizeAndDeliver(ports, send, claim, place);
 };
 
-/** Open, decide, spend, admit, deliver, settle. */
+/** Decide, spend, admit, deliver, settle. */
 const authorizeAndDeliver = async (
   ports: Ports,
   send: Outgoing,
   claim: LedgerClaim,
   place: Promise<Place>,
 ): Promise<Reply<DeliveryResult>> => {
-  const { context, envelope, turnId, operation } = send;
-  const request = {
-    resource: { namespace: 'sharedos.messaging', path: [...addressPath(envelope.receiver)], owner: context.owner },
-    action: 'send',
-  };
-  const opened = await ports.authority.open({ turnId, context, validForMs: VALID_FOR_MS, auditId: ports.ids() });
-  const verdict = opened.ok
-    ? await ports.authority.decide(
-        opened.value.token,
-        context,
-        { kind: 'authorize', request, consume: true, operation, operationId: envelope.id },
-        [ports.ids(), ports.ids()],
-      )
-    : opened;
-  if (!verdict.ok) {
-    const decided = decidedWithoutAuthority({ code: 'grant_source_failed' });
-    const decision = authorizationChecked(markOf(ports, send), { request, decided, consume: true, operationId: envelope.id });
-    return finish(ports, send, claim, denied(ports, envelope, 'authority_unavailable'), [decision]);
-  }
-  const { status, code, decision, use, above, audit } = verdict.value;
-  if (status !== 'allowed') return finish(ports, send, claim, denied(ports, envelope, code), audit);
-  if (use !== undefined && !(await spend(ports, send, [use, ...(above ?? [])]))) {
-    const unclaimed = { decision: { allowed: false, reasonCode: 'usage_store_unavailable' } };
-    const event = authorizationChecked(markOf(ports, send), { request, decided: unclaimed, consume: true, operationId: envelope.id });
-    return finish(ports, send, claim, denied(ports, envelope, 'usage_store_unavailable'), [event]);
-  }
+  const { envelope } = send;
+  const decidedAt = ports.clock();
+  const decided = await decideSend(ports, send);
+  if (decided.kind !== 'allowed')
+    return finish(ports, send, claim, { result: denied(ports, envelope, decided.code), decisions: decided.audit });
+  const { use, above, audit, grantId } = decided;
   const admitted = await claim.append({
     type: 'admitted',
     at: timestampOf(ports.clock()),
@@ -99,43 +85,67 @@ const authorizeAndDeliver = async (
   });
   // The fate of that record is unknown, so nothing may be delivered on it.
   if (!admitted.ok) return refused('ledger_unavailable', 'the send could not be recorded; send the same message again', true);
-  return deliver(ports, send, claim, place, decision?.matchedGrantId);
+  return deliver(ports, send, claim, { place, decidedAt, grantId });
 };
+
+interface Admitted {
+  readonly place: Promise<Place>;
+  readonly decidedAt: Instant;
+  readonly grantId?: string | undefined;
+}
 
 const deliver = async (
   ports: Ports,
   send: Outgoing,
   claim: LedgerClaim,
-  place: Promise<Place>,
-  grantId?: string,
+  { place, decidedAt, grantId }: Admitted,
 ): Promise<Reply<DeliveryResult>> => {
-  const receipt = await dispatch(ports, send, await place);
-  // Nobody can tell whether it arrived. The send stays open, and asking again says pending and in the end interrupted.
-  if (receipt === undefined)
+  const dispatched = await dispatch(ports, send, await place, decidedAt);
+  // Nobody can tell whether it arrived. The send stays open, and asking again says pending until it is brought anew.
+  if (dispatched === undefined)
     return refused('delivery_unknown', 'the inbox did not say whether it has the message; ask again with the same message', true);
-  return finish(ports, send, claim, receipt, [], grantId);
+  const reply = await finish(ports, send, claim, { ...dispatched, grantId });
+  // The route may have been opened between the look at it and the record that the message waits for it.
+  if (dispatched.event?.type === 'MessageParked') ports.waiting.wake(send.context.namespaceId, send.envelope.receiver);
+  return reply;
 };
+
+interface Ending {
+  readonly result: DeliveryResult;
+  readonly event?: DeliveryEvent | undefined;
+  readonly decisions?: readonly AuditEvent[];
+  readonly grantId?: string | undefined;
+}
 
 /** Writes the receipt and its record. A receipt that could not be written is not told: the sender asks again and hears what stands. */
 const finish = async (
   ports: Ports,
   send: Outgoing,
   claim: LedgerClaim,
-  result: DeliveryResult,
-  decisions: readonly AuditEvent[],
-  grantId?: string,
+  { result, event, decisions = [], grantId }: Ending,
 ): Promise<Reply<DeliveryResult>> => {
   const record: EndedRecord = {
     type: 'ended',
     at: timestampOf(ports.clock()),
     by: 'owner',
     result,
+    ...(event === undefined ? {} : { delivery: event }),
     audit: [...decisions, sentRecord(ports, send, result, grantId)],
   };
-  const written = await claim.append(record);
-  return written.ok
-    ? { ok: true, value: result }
-    : refused('ledger_unavailable', 'the receipt could not be recorded; send the same message again', true);
+  let holding: LedgerClaim | undefined = claim;
+  for (let attempt = 0; holding !== undefined && attempt < FINISH_ATTEMPTS; attempt += 1) {
+    const written = await holding.append(record);
+    if (written.ok) return { ok: true, value: result };
+    holding = written.error.kind === 'fenced' ? await holdAfterDelivery(ports, send) : undefined;
+  }
+  return refused('ledger_unavailable', 'the receipt could not be recorded; send the same message again', true);
+};
+
+/** A recipient may acknowledge a message before its send is over. Behind any other record there is another router. */
+const holdAfterDelivery = async ({ ledger }: Pick<Ports, 'ledger'>, { key }: Outgoing): Promise<LedgerClaim | undefined> => {
+  const read = await ledger.read(key);
+  if (!read.ok || read.value?.records.at(-1)?.type !== 'delivery') return undefined;
+  return foldExecution(read.value.records).ended === undefined ? ledger.resume(key, read.value) : undefined;
 };
 
 const answerAgain = async (
@@ -147,42 +157,21 @@ const answerAgain = async (
   const { envelope } = send;
   const state = foldExecution(history.records);
   const replayed = replayAnswer(state, { fingerprint, requestSequence: 0 });
+  const refuse = async (result: DeliveryResult): Promise<Reply<DeliveryResult>> => {
+    await recordRefused(ports, send, result);
+    return { ok: true, value: result };
+  };
   if (replayed.answer === 'stored') {
     invariant('messageId' in replayed.ended.result, 'the end of a send holds a receipt');
     return { ok: true, value: replayed.ended.result };
   }
-  if (replayed.answer === 'conflict') {
-    const conflict = denied(ports, envelope, 'replay_conflict');
-    await recordRefused(ports, send, conflict);
-    return { ok: true, value: conflict };
-  }
-  const claimedAt = Date.parse(state.claimed?.at ?? '');
-  if (ports.clock() - claimedAt < ABANDONED_AFTER_MS) {
-    const pending = failed(ports, envelope, 'replay_pending', true);
-    await recordRefused(ports, send, pending);
-    return { ok: true, value: pending };
-  }
+  if (replayed.answer === 'conflict') return refuse(denied(ports, envelope, 'replay_conflict'));
+  if (replayed.answer === 'expired') return refuse(failed(ports, envelope, 'replay_expired'));
+  const heardOf = instantOf(history.records.at(-1)?.at ?? '') ?? 0;
+  if (ports.clock() - heardOf < ABANDONED_AFTER_MS) return refuse(failed(ports, envelope, 'replay_pending', true));
   const claim = ports.ledger.resume(send.key, history);
-  // What a turn may send is admitted on the turn's own record, so here the claim alone may have been followed by a delivery.
-  const mayHaveRun = send.callId !== undefined || state.openCalls.length > 0;
-  if (!mayHaveRun) return carryOut(ports, { ...send, turnId: ports.ids() }, claim);
-  return finish(ports, send, claim, failed(ports, envelope, 'replay_interrupted'), []);
-};
-
-/** Makes uses that were handed out really spent: all of them, or nothing may run. */
-const spend = async (
-  { ledger, bus, clock }: Ports,
-  { context, operation, turnId }: Outgoing,
-  uses: readonly UseTaken[],
-): Promise<boolean> => {
-  const { namespaceId } = context;
-  const claim = { at: timestampOf(clock()), operation, turn: turnId };
-  const claims = await Promise.all(
-    uses.map(async ({ grantId, ordinal, epoch }) => {
-      const claimed = await ledger.claimUse(namespaceId, { ...claim, grantId, ordinal });
-      if (!claimed.ok && claimed.error.kind === 'taken') await reportDistrust(bus, namespaceId, epoch);
-      return claimed.ok;
-    }),
-  );
-  return claims.every(Boolean);
+  const stands = deliveryOf(history.records).status;
+  // It had arrived, or its route was closed after it was sent: its sender was to hear that it was accepted.
+  if (stands !== 'absent' && stands !== 'accepted') return finish(ports, send, claim, { result: accepted(ports, envelope) });
+  return carryOut(ports, { ...send, turnId: ports.ids() }, claim, true);
 };

@@ -18,11 +18,13 @@ import {
   RecipientScopedMessageCapabilityResolver,
   answersMessage,
   contractValue,
+  operationKeyHash,
   provenanceOf,
   sealed,
 } from '@sharedos/kernel';
 import type { ToolHandler } from '@sharedos/tools';
 import type { Replies } from './await-reply.ts';
+import { operationOf } from './operation-names.ts';
 
 /** The turn that asks, and the message that started it, where one did. */
 export interface AskingTurn {
@@ -92,7 +94,7 @@ const envelopeOf = (context: AccessContext, call: ToolCall, { executionId, reque
 
 const ask = async (
   { bus, replies }: MessagePorts,
-  { turnId }: AskingTurn,
+  { turnId, executionId, requester }: AskingTurn,
   context: AccessContext,
   call: ToolCall,
   envelope: MessageEnvelope,
@@ -101,7 +103,8 @@ const ask = async (
   const listening = replies.listen(context.namespaceId, envelope);
   try {
     const subject = namespaceSubject('message.deliver', context.namespaceId);
-    const body: MessageDeliver = { context: { ...context }, envelope, callId: call.id, turnId };
+    const operation = operationOf(operationKeyHash(context.namespaceId, 'execution', requester, executionId), 'call', call.id);
+    const body: MessageDeliver = { context: { ...context }, envelope, callId: call.id, turnId, operation };
     const delivered = await bus.request(subject, MessageDeliver, body, MessageDeliverReply, { timeoutMs: DELIVERED_MS });
     signal.throwIfAborted();
     const status = delivered.ok && delivered.value.ok ? delivered.value.value.status : 'failed';

@@ -10,14 +10,17 @@ import {
   type RuntimeChoice,
   type UseTaken,
   type Verdict,
-  hashOf,
   timestampOf,
 } from '@sharedos/contracts';
 import type { AuthorityFailure } from '@sharedos/kernel';
 import type { Ledger } from '@sharedos/ledger';
 import { AuditOutage } from '@sharedos/runtime';
 import { familiesOn } from './context-tools.ts';
+import { operationOf } from './operation-names.ts';
 import { type Counters, giveBack } from './reserved-uses.ts';
+
+/** Ceilings that one question to an authorizer may hold. */
+const ASKED_AT_ONCE = 512;
 
 /** Whoever answers for authority. No answer is a failure, never an allow. */
 export type AuthorityPort = Pick<AuthorityClient, 'open' | 'decide' | 'reach'>;
@@ -92,6 +95,20 @@ export class TurnLease {
     return this.#opened?.runtime;
   }
 
+  get executionId(): string {
+    return this.#turn.executionId;
+  }
+
+  /** Whether a grant that it holds allows one call alone: then each call says which it is. */
+  get holdsBoundGrants(): boolean {
+    return this.#opened?.boundCalls === true;
+  }
+
+  /** Whether the owner is to be asked about calls that no grant covers. */
+  get asksAboutRefusedCalls(): boolean {
+    return this.#opened?.asksAboutRefusedCalls === true;
+  }
+
   /** Whether the authority of the turn could be trusted. */
   get isHeld(): boolean {
     return this.#opened?.status === 'resolved';
@@ -118,8 +135,16 @@ export class TurnLease {
   /** Where the turn may operate and which of `ceilings` it may discover; `undefined` without authority or an answer. */
   async reach(context: AccessContext, ceilings: CapabilityRequirement[]): Promise<ReachAndDiscovery | undefined> {
     if (this.#opened?.status !== 'resolved') return undefined;
-    const answer = await this.#ports.authority.reach(this.#opened.token, context, ceilings);
-    return answer.ok ? answer.value : undefined;
+    const { token } = this.#opened;
+    const first = await this.#ports.authority.reach(token, context, ceilings.slice(0, ASKED_AT_ONCE));
+    if (!first.ok) return undefined;
+    const discovered = [...first.value.discovered];
+    for (let from = ASKED_AT_ONCE; from < ceilings.length; from += ASKED_AT_ONCE) {
+      const more = await this.#ports.authority.reach(token, context, ceilings.slice(from, from + ASKED_AT_ONCE));
+      if (!more.ok) return undefined;
+      discovered.push(...more.value.discovered);
+    }
+    return { ...first.value, discovered };
   }
 
   /** Makes uses that were handed out really spent, all of them. `false`: none may be used, and nothing may run on any. */
@@ -146,7 +171,7 @@ export class TurnLease {
 
   /** One name for one effect of the turn, the same for a retry and for nothing else. */
   operation(kind: 'admission' | 'call', id = ''): string {
-    return hashOf({ parent: this.#turn.operation, kind, id });
+    return operationOf(this.#turn.operation, kind, id);
   }
 }
 
