@@ -13,8 +13,11 @@ let agent: RunningAgent | undefined;
 const scout = ({ turn, input, call, complete, escalate }: AgentStep) => {
   if (input.type === 'tool_result')
     return complete(input.result.status === 'succeeded' ? { found: input.result.output } : { refused: input.result.error.code });
-  const task = turn.message.payload as { readonly ask?: string; readonly read?: string };
-  return task.ask === undefined ? call('files.read', { path: (task.read ?? '').split('/') }) : escalate(task.ask);
+  const task = turn.message.payload as { readonly ask?: string; readonly read?: string; readonly write?: readonly [string, string] };
+  if (task.ask !== undefined) return escalate(task.ask);
+  if (task.write === undefined) return call('files.read', { path: (task.read ?? '').split('/') });
+  const [path, content] = task.write;
+  return call('files.append', { path: path.split('/'), content });
 };
 
 beforeAll(async () => {
@@ -137,5 +140,72 @@ describe('a question that a turn ended on', () => {
       DEADLINE_MS,
     );
     expect(acts).toEqual(new Set(['grant.issue', 'escalation.resolve']));
+  });
+});
+
+describe('a call that no grant covers, where the namespace asks its owner about those', () => {
+  const append = (name: string, text: string) => turn(name, { write: ['notes/plan.md', text] });
+  const answerOf = async (name: string, text: string) => ((await append(name, text)) as { readonly output?: Json }).output;
+  const open = async (): Promise<readonly EscalationItem[]> => {
+    const listed = await (await system.client(ALICE)).escalations.list({ status: 'open' });
+    return listed.ok ? listed.value.escalations.filter(({ question }) => question.call !== undefined) : [];
+  };
+  const onlyOpen = async (): Promise<EscalationItem['question']> => {
+    const items = await open();
+    expect(items).toHaveLength(1);
+    return (items[0] as EscalationItem).question;
+  };
+
+  beforeAll(async () => {
+    // The tool is seen by whoever may use it somewhere.
+    await system.grant('append-log', { path: ['log.md'], actions: ['append'], scope: 'exact' });
+    const set = await (await system.client(ALICE)).settings.set({ asksAboutRefusedCalls: true });
+    expect(set).toMatchObject({ ok: true });
+  });
+
+  it('is refused, and its exact arguments are there for the owner, and on no record', async () => {
+    expect(await answerOf('refused', 'SECRET-A')).toEqual({ refused: 'no_matching_grant' });
+    expect(await onlyOpen()).toMatchObject({
+      requester: SCOUT,
+      reviewer: ALICE,
+      call: { tool: 'files.append', arguments: { path: ['notes', 'plan.md'], content: 'SECRET-A' } },
+      requestedAuthority: {
+        capabilities: [{ resource: { namespace: 'files', path: ['notes', 'plan.md'] }, actions: ['append'], scope: 'exact' }],
+      },
+    });
+    const records = await system.records('trace-refused', (found) => found.some(({ type }) => type === 'turn.ended'));
+    expect(records.filter(({ type }) => type === 'escalation.requested')).toMatchObject([
+      { outcome: 'escalated', requestedAuthority: { purpose: 'testing' }, operationId: 'refused' },
+    ]);
+    expect(JSON.stringify(records)).not.toContain('SECRET-A');
+  });
+
+  it('is one question however often it is made, and another with other arguments', async () => {
+    await append('same', 'SECRET-A');
+    await onlyOpen();
+    await append('different', 'B');
+    const questions = await open();
+    expect(questions).toHaveLength(2);
+    const other = questions.find(({ question }) => question.call?.arguments['content'] === 'B');
+    expect(await resolve(other?.question.id ?? '', { answer: 'refuse' })).toMatchObject({ ok: true });
+  });
+
+  it('is allowed by an approval, in a later turn, once; and no other call is', async () => {
+    const { id } = await onlyOpen();
+    expect(await resolve(id, { answer: 'approve', usesMax: 2 })).toMatchObject(refusedAs('bound_to_one_call'));
+    expect(await resolve(id, { answer: 'approve' })).toMatchObject({ ok: true, value: { escalation: { status: 'approved' } } });
+    expect(await answerOf('other-arguments', 'C')).toEqual({ refused: 'no_matching_grant' });
+    expect(await answerOf('approved', 'SECRET-A')).toMatchObject({ found: {} });
+    expect(await answerOf('again', 'SECRET-A')).toEqual({ refused: 'grant_exhausted' });
+    const read = await turn('as-written', { read: 'notes/plan.md' });
+    expect(JSON.stringify(read)).toContain('Buy milkSECRET-A');
+  });
+
+  it('is answered with no more than it asks for', async () => {
+    const { id, call } = await onlyOpen();
+    expect(call?.arguments).toMatchObject({ content: 'C' });
+    const all: Capability = { resource: { namespace: 'files', path: [] }, actions: ['append'], scope: 'descendants' };
+    expect(await resolve(id, { answer: 'approve', capabilities: [all] })).toMatchObject(refusedAs('wider_than_request'));
+    expect(await resolve(id, { answer: 'refuse' })).toMatchObject({ ok: true });
   });
 });

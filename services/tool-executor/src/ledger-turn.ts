@@ -27,19 +27,13 @@ import {
 } from '@sharedos/kernel';
 import { AuditOutage, type TurnKernel, TurnLost } from '@sharedos/runtime';
 import { SPAN, recordOutcome, withSpan } from '@sharedos/telemetry';
-import type { KeepQuestion } from './keep-question.ts';
 import { MediatedCalls, type MediatedCallsPorts } from './mediated-calls.ts';
 import { type TurnIdentity, TurnLease, type TurnLeasePorts, usesIn, usesOnRecord } from './turn-lease.ts';
 import { TurnRecords, type TurnRecordsPorts } from './turn-records.ts';
 import type { TurnWrites } from './turn-writes.ts';
 import { USE_NOT_CLAIMED } from './unclaimed-use.ts';
 
-export type LedgerTurnPorts = TurnLeasePorts &
-  MediatedCallsPorts &
-  Pick<TurnRecordsPorts, 'audit'> & {
-    /** Keeps what a turn asks a person, and says whether it is kept; where absent, its record is all there is. */
-    readonly keepQuestion?: KeepQuestion;
-  };
+export type LedgerTurnPorts = TurnLeasePorts & MediatedCallsPorts & Pick<TurnRecordsPorts, 'audit'>;
 
 /**
  * The kernel of one turn, over the authorizer and the ledger. Authority, registry and records stay on this side; the envelope

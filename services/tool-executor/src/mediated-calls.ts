@@ -8,10 +8,11 @@ import {
   type Verdict,
   hashOf,
 } from '@sharedos/contracts';
-import { authorizationChecked, contractValue, jsonBytes, readCall, toolInvoked, usageReleased } from '@sharedos/kernel';
+import { authorizationChecked, callDigestOf, contractValue, jsonBytes, readCall, toolInvoked, usageReleased } from '@sharedos/kernel';
 import { TurnLost } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import type { ToolHandler, ToolRegistry } from '@sharedos/tools';
+import { type KeepQuestion, askAboutCall } from './keep-question.ts';
 import { type TurnLease, usesIn, usesOnRecord } from './turn-lease.ts';
 import type { TurnRecords } from './turn-records.ts';
 import { USE_NOT_CLAIMED } from './unclaimed-use.ts';
@@ -20,6 +21,8 @@ export interface MediatedCallsPorts {
   readonly registry: ToolRegistry;
   /** What a tool threw; for the operator's log alone. */
   readonly onProviderError: (error: unknown, at: { readonly tool: string; readonly code: string; readonly traceId: string }) => void;
+  /** Keeps what a person is asked, and says whether it is kept; where absent, its record is all there is. */
+  readonly keepQuestion?: KeepQuestion;
 }
 
 /**
@@ -123,7 +126,8 @@ export class MediatedCalls {
     const operation = this.#lease.operation('call', given.id);
     // From here on also where no answer comes: the question may have been answered all the same.
     this.#reserving.add(given.id);
-    const verdict = await this.#lease.decide(context, { kind: 'tool', ceiling, exact, operation, operationId: given.id });
+    const which = this.#lease.holdsBoundGrants && 'requirement' in exact ? { callDigest: callDigestOf(call) } : {};
+    const verdict = await this.#lease.decide(context, { kind: 'tool', ceiling, exact, operation, operationId: given.id, ...which });
     if (verdict === undefined) {
       signal.throwIfAborted();
       return this.#refuse(context, given, { status: 'denied', code: 'authority_unavailable' });
@@ -133,7 +137,8 @@ export class MediatedCalls {
     const { status, code, cause } = verdict;
     if (status !== 'allowed') {
       if (thrown !== undefined) this.#ports.onProviderError(thrown, { tool: given.tool, code, traceId: context.traceId });
-      return this.#refuse(context, given, { status, code, cause }, verdict, verdict.audit);
+      const asked = await askAboutCall(this.#ports.keepQuestion, this.#lease, context, this.#records.mark(context), call, verdict);
+      return this.#refuse(context, given, { status, code, cause }, verdict, [...verdict.audit, ...asked]);
     }
     if (verdict.use !== undefined && !(await this.#lease.spend(context, usesIn(verdict), operation)))
       return this.#unspendable(context, given, { verdict, ceiling, operation });
