@@ -3,7 +3,7 @@ import { lstat, open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { err, ok } from '@sharedos/contracts';
 import type { Confinement, Folder } from './confinement.ts';
-import { plain } from './descriptor-paths.ts';
+import { plain } from './tree-steps.ts';
 import { type Refusable, attempt } from '../files/file-refusal.ts';
 
 // Both are zero where the system lacks them.

@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { err, ok } from '@sharedos/contracts';
 import { type FileRefusal, type Refusable, attemptSync } from '../files/file-refusal.ts';
 import type { ConfinementKind } from './confinement.ts';
-import { O_PATH, plain } from './descriptor-paths.ts';
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
+
+/** Linux's O_PATH on every architecture Node runs on: names an inode without opening it, so a device or fifo never notices. */
+export const O_PATH = 0o10000000;
 
 /** An open folder; `at` as of `Folder`. */
 export interface TreeFolder {
@@ -20,12 +22,21 @@ export interface TreeFile {
 }
 
 /**
+ * Passes a file or a folder and refuses the rest. A file with a second name is a link too: the other name may lie anywhere on the
+ * disk, and whoever reads or changes one reads or changes the other.
+ */
+export const plain = (found: BigIntStats): Refusable<BigIntStats> => {
+  if (found.isSymbolicLink() || (found.isFile() && found.nlink > 1n)) return err('path_not_confined');
+  return found.isFile() || found.isDirectory() ? ok(found) : err('not_a_file');
+};
+
+/**
  * The same steps as `Confinement`, without waiting: for the thread that walks whole trees, where a promise for each step would cost
  * more than the step.
  */
 export interface TreeSteps {
   root(path: string): Refusable<TreeFolder>;
-  folder(parent: TreeFolder, name: string): Refusable<TreeFolder>;
+  folder(parent: Pick<TreeFolder, 'at'>, name: string): Refusable<TreeFolder>;
   stats(parent: TreeFolder, name: string): Refusable<BigIntStats>;
   /** Opens a regular file for reading. */
   file(parent: TreeFolder, name: string): Refusable<TreeFile>;
@@ -41,12 +52,13 @@ const whyNoFolder = (found: Refusable<BigIntStats>, error: FileRefusal): FileRef
 
 const opened = (fd: number): TreeFolder => ({ at: `/proc/self/fd/${fd}`, close: () => closeSync(fd) });
 
-const statsAt = (parent: TreeFolder, name: string): Refusable<BigIntStats> => {
+const statsAt = (parent: Pick<TreeFolder, 'at'>, name: string): Refusable<BigIntStats> => {
   const found = attemptSync(() => lstatSync(`${parent.at}/${name}`, { bigint: true }));
   return found.ok ? plain(found.value) : found;
 };
 
-const byDescriptor: TreeSteps = {
+/** `/proc/self/fd/N` is the very inode behind the descriptor, wherever its name has gone since; one name below it is openat(2). */
+export const byDescriptor: TreeSteps = {
   root: (path) => {
     const fd = attemptSync(() => openSync(path, O_PATH | O_DIRECTORY));
     return fd.ok ? ok(opened(fd.value)) : err('files_unavailable');
