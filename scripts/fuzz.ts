@@ -1,15 +1,18 @@
-// `npm run fuzz -- kernel|contracts`: what `npm test` does a little of, at length.
+// `npm run fuzz -- kernel|contracts|decisions`: what `npm test` does a little of, at length.
 import { parseArgs } from 'node:util';
+import { livedThrough, recomputed } from '../services/authorizer/src/lived-through.fixture.ts';
 import { bodiesUnderFire, contractsUnderFire } from '../test/hostile/contracts-under-fire.ts';
 import { PROPERTIES } from '../test/oracle/properties.ts';
 import { runProperty, unmet } from '../test/oracle/run-property.ts';
 
-const USAGE = `usage: npm run fuzz -- <kernel|contracts> [options]
+const USAGE = `usage: npm run fuzz -- <kernel|contracts|decisions> [options]
 
   kernel      the decision rule against its second statement, in small worlds
     --worlds N      how many in all (1 000 000)
   contracts   hostile and near-valid documents, each put to every contract, and as many bodies
     --documents N   how many (100 000)
+  decisions   recorded decisions of a long life of a namespace, computed again from its log alone
+    --decisions N   how many (100 000)
 
   --seed N    the run that printed this seed, again
 `;
@@ -48,6 +51,22 @@ const fuzzContracts = (documents: number, seed: number): number => {
   return never.length;
 };
 
+const fuzzDecisions = async (decisions: number, seed: number): Promise<number> => {
+  say(`seed ${seed}`);
+  const started = performance.now();
+  const { world, recorded } = await livedThrough(seed, decisions);
+  say(`  ${recorded.length} decisions recorded (${seconds(started)})`);
+  const again = performance.now();
+  const answers = await recomputed(world, recorded);
+  await world.close();
+  const wrong = answers.flatMap((answer, index) => (answer.status === 'same' ? [] : [{ answer, record: recorded[index] }]));
+  say(`${wrong.length === 0 ? '✓' : '✗'} ${answers.length} computed again, ${wrong.length} of them otherwise (${seconds(again)})`);
+  for (const each of wrong.slice(0, 3)) say(`    ${JSON.stringify(each)}`);
+  const reasons = Map.groupBy(recorded, ({ reason, outcome }) => reason ?? outcome);
+  for (const [reason, { length }] of reasons) say(`    ${String(length).padStart(9)}  ${reason}`);
+  return wrong.length;
+};
+
 const seconds = (since: number): string => `${((performance.now() - since) / 1000).toFixed(1)} s`;
 
 const count = (text: string | undefined, otherwise: number): number => {
@@ -56,26 +75,30 @@ const count = (text: string | undefined, otherwise: number): number => {
   return read;
 };
 
-const main = (): number => {
+const main = async (): Promise<number> => {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
       worlds: { type: 'string' },
       documents: { type: 'string' },
+      decisions: { type: 'string' },
       seed: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
   const [what] = positionals;
-  if (values.help || positionals.length !== 1 || (what !== 'kernel' && what !== 'contracts')) {
+  const seed = count(values.seed, newSeed());
+  const kinds: Readonly<Record<string, () => number | Promise<number>>> = {
+    kernel: () => fuzzKernel(count(values.worlds, 1_000_000), seed),
+    contracts: () => fuzzContracts(count(values.documents, 100_000), seed),
+    decisions: () => fuzzDecisions(count(values.decisions, 100_000), seed),
+  };
+  const fuzz = positionals.length === 1 && Object.hasOwn(kinds, what ?? '') ? kinds[what ?? ''] : undefined;
+  if (values.help || fuzz === undefined) {
     process.stderr.write(USAGE);
     return values.help ? 0 : 2;
   }
-  const seed = count(values.seed, newSeed());
-  return (what === 'kernel' ? fuzzKernel(count(values.worlds, 1_000_000), seed) : fuzzContracts(count(values.documents, 100_000), seed)) ===
-    0
-    ? 0
-    : 1;
+  return (await fuzz()) === 0 ? 0 : 1;
 };
 
-process.exitCode = main();
+process.exitCode = await main();
