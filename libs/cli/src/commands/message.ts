@@ -8,6 +8,7 @@ import { naturalNumber, positiveInteger } from '../numbers.ts';
 import { parsePrincipal, principalName } from '../principal-name.ts';
 import { shellWord } from '../shell-word.ts';
 import { printable, table } from '../table.ts';
+import { routeCommand } from './message-route.ts';
 
 interface SendOptions {
   readonly to: string;
@@ -87,6 +88,21 @@ export const messageCommand = (terminal: Terminal): Command => {
       ]);
       invocation.show({ messages }, rows.length === 0 ? 'no messages\n' : table(['PLACE', 'FROM', 'PURPOSE', 'PAYLOAD', 'AT'], rows));
     });
+
+  command
+    .command('status')
+    .argument('<id>', 'of a message that you sent')
+    .description('What became of a message: parked, dispatched, delivered, or why it did not arrive.')
+    .addHelpText('after', '\nExample:\n  $ sharedos message status 7d1f0c5e')
+    .action(async (id: string, _: object, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      const status = await connected(invocation, async ({ messages }) => valueOf(await messages.status(id)));
+      const { state, at, code, until } = status;
+      const more = [...(code === undefined ? [] : [`(${printable(code)})`]), ...(until === undefined ? [] : [`until ${until}`])];
+      invocation.show(status, `${[state, 'since', at, ...more].join(' ')}\n`);
+    });
+
+  command.addCommand(routeCommand(terminal));
 
   command
     .command('ack')
