@@ -8,6 +8,7 @@ import { envCommand } from './commands/env.ts';
 import { escalationCommand } from './commands/escalation.ts';
 import { grantCommand } from './commands/grant.ts';
 import { messageCommand } from './commands/message.ts';
+import { ledgerCommand } from './commands/ledger.ts';
 import { applyCommand, planCommand } from './commands/plan.ts';
 import { policyCommand } from './commands/policy.ts';
 import { recordsCommand } from './commands/records.ts';
@@ -57,6 +58,7 @@ standard error, and in the document {"error":{"code","message"}} when there is n
     escalationCommand,
     recordsCommand,
     auditCommand,
+    ledgerCommand,
     whatifCommand,
     envCommand,
     devCommand,

@@ -28,6 +28,7 @@ import {
   settingsCommands,
 } from './management.ts';
 import { type Inbox, inboxOf } from './messages.ts';
+import { type OperationCommands, operationCommands } from './operations.ts';
 import { type RecordQueries, recordQueries } from './records.ts';
 import type { Session } from './session.ts';
 import { type ToolCommands, toolCommands } from './tools.ts';
@@ -60,6 +61,7 @@ export interface SharedOS {
   readonly settings: SettingsCommands;
   readonly agents: AgentCommands;
   readonly escalations: EscalationCommands;
+  readonly operations: OperationCommands;
   readonly tools: ToolCommands;
   readonly messages: Inbox;
   readonly records: RecordQueries;
@@ -115,6 +117,7 @@ export const connectSharedOS = async (options: ConnectOptions): Promise<SharedOS
     settings: settingsCommands(session),
     agents: agentCommands(session),
     escalations: escalationCommands(session),
+    operations: operationCommands(session),
     tools: toolCommands(session),
     messages: inboxOf(session),
     records: recordQueries(session),

@@ -4,6 +4,7 @@ import {
   type ExecutionEvent,
   type ExecutionResult,
   type Result,
+  type TimelineEntry,
   TurnCancel,
   TurnCancelReply,
   TurnGet,
@@ -44,6 +45,12 @@ export interface SubmittedTurn extends TurnWatcher {
   readonly sequence: number;
 }
 
+export interface TurnFound {
+  readonly summary: TurnSummary;
+  readonly result?: ExecutionResult | undefined;
+  readonly timeline?: readonly TimelineEntry[] | undefined;
+}
+
 export interface Turns {
   /**
    * Queues one turn. Submitting the same request again (same execution id, same content) never runs it twice: it answers with
@@ -54,7 +61,8 @@ export interface Turns {
   submit(request: TurnRequest, options?: SubmitOptions): Promise<Result<SubmittedTurn, ClientError>>;
   /** Follows a turn of this principal that somebody else, or an earlier process, submitted. */
   watch(executionId: string, options?: SubmitOptions): Promise<Result<TurnWatcher, ClientError>>;
-  get(executionId: string): Promise<Result<{ readonly summary: TurnSummary; readonly result?: ExecutionResult | undefined }, ClientError>>;
+  /** `timeline`: what was recorded of it; absent while it waits. */
+  get(executionId: string): Promise<Result<TurnFound, ClientError>>;
   list(query?: TurnList): Promise<Result<readonly TurnSummary[], ClientError>>;
   /** @param requester Whose turn it is, for whoever administers turns; one's own when absent. */
   cancel(executionId: string, requester?: Address): Promise<Result<'cancelling' | 'cancelled' | 'ended', ClientError>>;

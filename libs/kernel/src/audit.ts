@@ -10,6 +10,7 @@ import {
   type Instant,
   type Json,
   type JsonObj,
+  type OperationOutcome,
   PROTOCOL_VERSION,
   type ResourceRef,
   type Ts,
@@ -353,6 +354,8 @@ export interface AdminAct {
   readonly resource?: ResourceRef | undefined;
   /** Its name, where the resource has many of a kind. */
   readonly about?: string | undefined;
+  /** What an operator says became of an operation. */
+  readonly found?: OperationOutcome | undefined;
   readonly place?: AuditPlace | undefined;
 }
 
@@ -364,13 +367,13 @@ export const adminChanged = (act: AdminAct): AuditEvent => adminRecord(act, 'adm
 export const adminRefused = (act: AdminAct, reason: string): AuditEvent => adminRecord(act, 'admin.refused', 'denied', reason);
 
 const adminRecord = (act: AdminAct, type: AuditType, outcome: AuditOutcome, reason: string | undefined): AuditEvent => {
-  const { id, at, namespaceId, principal, traceId, command, commandId, grantId, resource, about, place } = act;
+  const { id, at, namespaceId, principal, traceId, command, commandId, grantId, resource, about, found, place } = act;
   const context = { namespaceId, actor: principal, authority: principal, owner: principal, purpose: ADMIN_PURPOSE, traceId };
   return record(
     { id, at, context, place },
     type,
     outcome,
     { action: command, operationId: commandId, grantId, resource, reason },
-    { about, failClosed: failClosed(reason) },
+    { about, found, failClosed: failClosed(reason) },
   );
 };

@@ -5,17 +5,22 @@ import type { Ports } from './ports.ts';
 
 /** What a turn of somebody else may be administered for. */
 export type TurnsAction = 'cancel' | 'read';
+/** What is administered in any part of the namespace. */
+export type AdminAction = TurnsAction | 'resolve';
 
 /** A part of the namespace, and what is to be done with it. */
 export interface AdminQuestion {
-  readonly area: 'turns' | 'tools';
-  readonly action: TurnsAction;
+  readonly area: 'turns' | 'tools' | 'ledger';
+  readonly action: AdminAction;
 }
 
 type TurnsPorts = Pick<Ports, 'authority' | 'audit' | 'roots' | 'clock' | 'ids'>;
 
 const VALID_FOR_MS = 30_000;
-const resourceOf = (area: AdminQuestion['area']) => ({ namespace: 'sharedos.admin', path: [area] });
+/** Acts of a root that are on record where they are done, and those that change nothing. */
+const RECORDED_ELSEWHERE: ReadonlySet<AdminAction> = new Set(['read', 'resolve']);
+
+export const resourceOf = (area: AdminQuestion['area']) => ({ namespace: 'sharedos.admin', path: [area] });
 
 /**
  * Whether the caller may see or cancel the turns of others: it is a root principal of the namespace, or one of them granted it
@@ -51,7 +56,7 @@ export const mayAdminister = async (
     about,
   };
   if (isRoot(roots, namespaceId, principal)) {
-    if (action === 'read' || (await ports.audit(adminChanged(act))).ok) return ok(undefined);
+    if (RECORDED_ELSEWHERE.has(action) || (await ports.audit(adminChanged(act))).ok) return ok(undefined);
     return refused('audit_unavailable', 'the cancellation could not be recorded; try again', true);
   }
   for (const root of rootsOf(roots, namespaceId)) {

@@ -2,6 +2,11 @@ import { type Route, route } from '@sharedos/bus';
 import {
   ExecutionControl,
   ExecutionControlReply,
+  OperationList,
+  OperationListReply,
+  OperationReply,
+  OperationResolve,
+  OperationShow,
   ToolNamespacesReply,
   ToolsList,
   ToolsNamespaces,
@@ -16,11 +21,14 @@ import {
 } from '@sharedos/contracts';
 import { cancelTurn } from './cancel-turn.ts';
 import { controlExecution } from './control-execution.ts';
+import { listOperations } from './list-operations.ts';
 import { listTools } from './list-tools.ts';
 import { listTurns } from './list-turns.ts';
 import type { Ports } from './ports.ts';
 import { getTurn } from './read-turns.ts';
 import { takeTurn } from './take-turn.ts';
+import { resolveOperation } from './resolve-operation.ts';
+import { showOperation } from './show-operation.ts';
 import { readToolNamespaces, updateToolNamespaces } from './tool-namespaces.ts';
 
 /** All that the tool-executor does, on one screen: it takes turns from the queue, and answers for them. */
@@ -31,6 +39,9 @@ export const composeToolExecutor = (ports: Ports): { readonly take: ReturnType<t
     route('turn.get', { request: TurnGet, reply: TurnGetReply, handle: getTurn(ports) }),
     route('turn.list', { request: TurnList, reply: TurnListReply, handle: listTurns(ports) }),
     route('tools.list', { request: ToolsList, reply: ToolsPageReply, handle: listTools(ports) }),
+    route('operation.show', { request: OperationShow, reply: OperationReply, handle: showOperation(ports) }),
+    route('operation.list', { request: OperationList, reply: OperationListReply, handle: listOperations(ports) }),
+    route('operation.resolve', { request: OperationResolve, reply: OperationReply, handle: resolveOperation(ports) }),
     route('tools.namespaces', { request: ToolsNamespaces, reply: ToolNamespacesReply, handle: readToolNamespaces(ports) }),
     route('tools.update', { request: ToolsUpdate, reply: ToolNamespacesReply, handle: updateToolNamespaces(ports) }),
     route('execution.control', { request: ExecutionControl, reply: ExecutionControlReply, handle: controlExecution(ports) }),

@@ -8,6 +8,7 @@ import {
   type TurnSummary,
   addressKey,
   canonicalJson,
+  instantOf,
   namespaceSubject,
   principalSubject,
   refused,
@@ -19,7 +20,7 @@ import { mayAdministerTurns } from './administer-turns.ts';
 import { type Asked, queuedRequests } from './find-request.ts';
 import type { Ports } from './ports.ts';
 import { executionKey } from './take-turn.ts';
-import { CODE_HEADER, STATE_HEADER } from './turn-answers.ts';
+import { CODE_HEADER, STATE_HEADER, agentIn } from './turn-answers.ts';
 
 const PAGE = 50;
 const READ_MS = 4_000;
@@ -31,7 +32,7 @@ const AT_ONCE = 16;
  */
 export const listTurns =
   (ports: Ports) =>
-  async ({ limit = PAGE, state, requester, agent }: TurnList, delivery: Delivery): Promise<Reply<{ turns: TurnSummary[] }>> => {
+  async ({ limit = PAGE, state, requester, agent, since }: TurnList, delivery: Delivery): Promise<Reply<{ turns: TurnSummary[] }>> => {
     const { namespaceId, principal } = delivery;
     invariant(principal !== undefined, 'turns are read by principals');
     const isOwn = requester === undefined || (requester !== 'everyone' && sameAddress(requester, principal));
@@ -43,8 +44,11 @@ export const listTurns =
     const asked: Asked = { namespaceId, requester: isOwn ? principal : requester === 'everyone' ? undefined : requester };
     const found = await turnsOf(ports, asked);
     if (found === undefined) return refused('ledger_unavailable', 'the records did not answer in time; try again', true);
-    const inState = found.filter((turn) => state === undefined || turn.state === state);
-    const wanted = agent === undefined ? inState : await openTurnsOf(ports, namespaceId, agent, inState);
+    const from = since === undefined ? undefined : instantOf(since);
+    const narrowed = found.filter(
+      (turn) => (state === undefined || turn.state === state) && (from === undefined || (instantOf(turn.at ?? '') ?? 0) >= from),
+    );
+    const wanted = agent === undefined ? narrowed : await turnsOfAgent(ports, namespaceId, agent, narrowed);
     if (wanted === undefined) return refused('ledger_unavailable', 'the ledger did not answer in time; try again', true);
     const newest = wanted.sort((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1)).slice(0, limit);
     // Who asked is known to whoever asks about its own.
@@ -83,21 +87,29 @@ const toldTurn = ({ principal, rest, header, storedAt }: LatestHeaders): Found |
   const told = TurnState.safeParse(header(STATE_HEADER));
   if (principal === undefined || executionId === undefined || !told.success) return undefined;
   const code = header(CODE_HEADER);
-  return { executionId, requester: principal, state: told.data, at: timestampOf(storedAt), ...(code === undefined ? {} : { code }) };
+  const agent = agentIn(header);
+  return {
+    executionId,
+    requester: principal,
+    state: told.data,
+    at: timestampOf(storedAt),
+    ...(agent === undefined ? {} : { agent }),
+    ...(code === undefined ? {} : { code }),
+  };
 };
 
-/** Of these turns those of one agent that have not ended. Which agent a running one is of, its claim in the ledger says. */
-const openTurnsOf = async (
+/** Of these turns those of one agent. Where nothing that was told of a running one says so, its claim in the ledger does. */
+const turnsOfAgent = async (
   { ledger }: Pick<Ports, 'ledger'>,
   namespaceId: string,
   agent: AgentAddress,
   turns: readonly Found[],
 ): Promise<Found[] | undefined> => {
-  const open = turns.filter(({ state }) => state === 'queued' || state === 'running');
+  const told = turns.filter((turn) => turn.agent !== undefined || turn.state === 'running');
   const found: Found[] = [];
-  for (let first = 0; first < open.length; first += AT_ONCE) {
-    const told = await Promise.all(
-      open.slice(first, first + AT_ONCE).map(async (turn) => {
+  for (let first = 0; first < told.length; first += AT_ONCE) {
+    const some = await Promise.all(
+      told.slice(first, first + AT_ONCE).map(async (turn) => {
         if (turn.agent !== undefined) return turn;
         const read = await ledger.read(executionKey({ namespaceId, requester: turn.requester }, turn.executionId));
         if (!read.ok) return undefined;
@@ -105,7 +117,7 @@ const openTurnsOf = async (
         return { ...turn, ...(claimed?.agent === undefined ? {} : { agent: claimed.agent }) };
       }),
     );
-    for (const turn of told) {
+    for (const turn of some) {
       if (turn === undefined) return undefined;
       if (turn.agent !== undefined && sameAddress(turn.agent, agent)) found.push(turn);
     }

@@ -205,11 +205,12 @@ const runClaimed = async (
         ...(runtimeOf === undefined ? {} : { chooseRuntime: () => runtimeOf(kernel.runtimeChoice) }),
         signal: AbortSignal.any([cancel.signal, delivery.signal]),
         // Whoever watches hears of nothing that the records may yet deny.
-        onEvent: (event) => writes.afterwards(() => publishEvent(ports.bus, from, event)),
+        onEvent: (event) => writes.afterwards(() => publishEvent(ports.bus, from, event, agent)),
       },
     );
     const answered =
-      (await publishResult(ports.bus, from, answerOf(result, kernel.revision))) && (await answerRecipient(ports, from, accepted, result));
+      (await publishResult(ports.bus, from, answerOf(result, kernel.revision), agent)) &&
+      (await answerRecipient(ports, from, accepted, result));
     countTurn(result.status, performance.now() - began);
     const settled = answered && (!kernel.mayReserve || (await releaseOf(ports, claim.key)));
     if (settled) await acknowledge(delivery);
@@ -255,7 +256,8 @@ const replay = async (
       // Delivered again, and not asked again: whoever ended the turn has answered, unless it died before that.
       if (state.claimed?.requestSequence === delivery.sequence) {
         const answered =
-          (await isAnswered(ports.bus, from, accepted.request.executionId)) || (await publishResult(ports.bus, from, replayed.ended));
+          (await isAnswered(ports.bus, from, accepted.request.executionId)) ||
+          (await publishResult(ports.bus, from, replayed.ended, accepted.request.agent));
         // It may also have died before it gave back what the turn never used.
         return answered &&
           (await answerRecipient(ports, from, accepted, replayed.ended.result)) &&
@@ -263,7 +265,9 @@ const replay = async (
           ? acknowledge(delivery)
           : delivery.nak(ASK_AGAIN_MS);
       }
-      return (await publishResult(ports.bus, from, replayed.ended)) ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
+      return (await publishResult(ports.bus, from, replayed.ended, accepted.request.agent))
+        ? acknowledge(delivery)
+        : delivery.nak(ASK_AGAIN_MS);
     case 'conflict':
     case 'expired':
       return refuse(ports, delivery, from, {
@@ -279,7 +283,8 @@ const replay = async (
       // Somebody wrote in between, or the ledger takes nothing: what stands is read again, and not as fast as it can be.
       if (!interrupted.ok) return delivery.nak(ASK_AGAIN_MS);
       const ended = [...history.records, interrupted.value];
-      return (await publishResult(ports.bus, from, interrupted.value)) && (await releaseReserved(ports, from.namespaceId, ended))
+      return (await publishResult(ports.bus, from, interrupted.value, accepted.request.agent)) &&
+        (await releaseReserved(ports, from.namespaceId, ended))
         ? acknowledge(delivery)
         : delivery.nak(ASK_AGAIN_MS);
     }

@@ -1,6 +1,7 @@
 import { type Bus, backoffMs, lastOnSubject, pause } from '@sharedos/bus';
 import {
   type Address,
+  type AgentAddress,
   type EndedRecord,
   type ExecutionEvent,
   type ExecutionResult,
@@ -8,12 +9,15 @@ import {
   TurnEvent,
   TurnRefused,
   TurnResult,
+  decodeToken,
+  encodeToken,
   principalSubject,
 } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
 
 export const STATE_HEADER = 'sharedos-turn-state';
 export const CODE_HEADER = 'sharedos-turn-code';
+export const AGENT_HEADER = 'sharedos-turn-agent';
 
 const PUBLISH_MS = 5_000;
 const PUBLISH_DEADLINE_MS = 30_000;
@@ -34,11 +38,12 @@ export const publishResult = async (
   bus: Bus,
   { namespaceId, requester }: Requester,
   { result, revision }: Pick<EndedRecord, 'result' | 'revision'>,
+  agent: AgentAddress,
 ): Promise<boolean> => {
   invariant('executionId' in result, 'the end of a turn holds the result of a turn');
   const body: TurnResult = { result, ...(revision === undefined ? {} : { revision }) };
   const code = codeOf(result);
-  const headers = { [STATE_HEADER]: result.status, ...(code === undefined ? {} : { [CODE_HEADER]: code }) };
+  const headers = { [STATE_HEADER]: result.status, ...agentHeader(agent), ...(code === undefined ? {} : { [CODE_HEADER]: code }) };
   return stored(bus, principalSubject('turn.result', namespaceId, requester, result.executionId), { message: TurnResult, body }, headers);
 };
 
@@ -55,9 +60,18 @@ export const publishRefusal = (bus: Bus, { namespaceId, requester }: Requester, 
   stored(bus, principalSubject('turn.refused', namespaceId, requester, String(body.sequence)), { message: TurnRefused, body }, {});
 
 /** Lets the requester watch. Not acknowledged: every event is in the result as well. */
-export const publishEvent = (bus: Bus, { namespaceId, requester }: Requester, event: ExecutionEvent): void => {
+export const publishEvent = (bus: Bus, { namespaceId, requester }: Requester, event: ExecutionEvent, agent: AgentAddress): void => {
   const subject = principalSubject('turn.event', namespaceId, requester, event.executionId);
-  bus.publish(subject, TurnEvent, event, { headers: { [STATE_HEADER]: 'running' } });
+  bus.publish(subject, TurnEvent, event, { headers: { [STATE_HEADER]: 'running', ...agentHeader(agent) } });
+};
+
+/** As a token: a header is no place for any text whatever. */
+const agentHeader = ({ agentId }: AgentAddress) => ({ [AGENT_HEADER]: encodeToken(agentId) });
+
+/** The agent of a turn, as its last message names it. */
+export const agentIn = (header: (name: string) => string | undefined): AgentAddress | undefined => {
+  const agentId = decodeToken(header(AGENT_HEADER) ?? '');
+  return agentId.ok && agentId.value !== '' ? { kind: 'agent', agentId: agentId.value } : undefined;
 };
 
 export const codeOf = (result: ExecutionResult): string | undefined => ('error' in result ? result.error?.code : undefined);

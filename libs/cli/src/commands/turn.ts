@@ -1,6 +1,7 @@
 import { type ScriptedCall, type SubmittedTurn, newTurn } from '@sharedos/client';
 import {
   type Address,
+  type ExecutionEvent,
   type ExecutionResult,
   type Json,
   type JsonObj,
@@ -19,9 +20,10 @@ import {
   invocationOf,
   parseJson,
   readJson,
+  untilStopped,
   valueOf,
 } from '../command-line.ts';
-import { parseTimestamp } from '../duration.ts';
+import { parseSince, parseTimestamp } from '../duration.ts';
 import { CommandFailure, EXIT, saying, usageFailure } from '../exit-code.ts';
 import { positiveInteger } from '../numbers.ts';
 import { parsePrincipal } from '../principal-name.ts';
@@ -29,6 +31,8 @@ import { parsePath } from '../resource-name.ts';
 import { toolHint } from '../known-tools.ts';
 import { shellWord } from '../shell-word.ts';
 import { printable, table } from '../table.ts';
+import { timelineText } from '../timeline.ts';
+import { type AnsweredCall, resultText, scriptedCalls } from '../turn-result.ts';
 
 interface SubmitCommandOptions {
   readonly agent?: string;
@@ -111,16 +115,22 @@ It exits with 1 when the turn, or any call of its script, was refused or failed;
     .command('list')
     .description('Your turns, newest first.')
     .addOption(new Option('--state <state>', 'only those').choices(TURN_STATES))
+    .option('--agent <id>', 'those of one agent')
+    .option('--since <when>', 'those heard of since: a time, or so long ago, such as 2h')
     .addOption(new Option('--limit <count>', 'at most so many').argParser(positiveInteger))
-    .addHelpText('after', '\nExamples:\n  $ sharedos turn list\n  $ sharedos turn list --state running --json')
-    .action(async (options: { readonly state?: TurnState; readonly limit?: number }, self: Command) => {
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ sharedos turn list\n  $ sharedos turn list --state running --json\n  $ sharedos turn list --agent scout --since 2h',
+    )
+    .action(async ({ state, agent, since, limit }: ListOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
       const query = {
-        ...(options.state === undefined ? {} : { state: options.state }),
-        ...(options.limit === undefined ? {} : { limit: options.limit }),
+        ...(state === undefined ? {} : { state }),
+        ...(agent === undefined ? {} : { agent: { kind: 'agent' as const, agentId: agentIdOf(agent) } }),
+        ...(since === undefined ? {} : { since: parseSince(since, Date.now()) }),
+        ...(limit === undefined ? {} : { limit }),
       };
       const turns = await connected(invocation, async (sharedos) => valueOf(await sharedos.turns.list(query)));
-      // Only of a turn that waits or runs is it known who runs it, without reading each.
       const anyAgent = turns.some(({ agent }) => agent !== undefined);
       const rows = turns.map(({ executionId, state, code, agent, at }) => [
         executionId,
@@ -136,7 +146,7 @@ It exits with 1 when the turn, or any call of its script, was refused or failed;
   command
     .command('show')
     .argument('<turn>', 'its execution id')
-    .description('What became of a turn.')
+    .description('What became of a turn, and what was recorded of it.')
     .addHelpText('after', '\nExample:\n  $ sharedos turn show 7f3c… --json')
     .action(async (executionId: string, _: object, self: Command) => {
       const invocation = invocationOf(terminal, self);
@@ -144,7 +154,29 @@ It exits with 1 when the turn, or any call of its script, was refused or failed;
       const { summary, result } = found;
       const trace = summary.traceId === undefined ? '' : `, trace ${printable(summary.traceId)}`;
       const text = result === undefined ? `${printable(summary.executionId)} is ${summary.state}${trace}\n` : resultText(result);
-      invocation.show(found, text);
+      invocation.show(found, found.timeline === undefined ? text : `${text}\n${timelineText(found.timeline)}`);
+    });
+
+  command
+    .command('watch')
+    .argument('<turn>', 'its execution id')
+    .description('Follow a turn of yours, whoever submitted it, until it ends.')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ sharedos turn watch 7f3c…\n\nIt exits with 1 when the turn was refused or failed. With --json it prints {"event"} as they come and {"result"} last, one a line.',
+    )
+    .action(async (executionId: string, _: object, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      await connected(invocation, async ({ turns }) => {
+        const onEvent = (event: ExecutionEvent): void => invocation.show({ event }, eventLine(event));
+        const watcher = valueOf(await turns.watch(executionId, { onEvent, resultTimeoutMs: WATCHED_MS }));
+        const stopped = untilStopped(terminal).then(() => 'stopped' as const);
+        const ended = await Promise.race([watcher.result, stopped]);
+        if (ended === 'stopped') return watcher.stop();
+        const { result } = valueOf(ended);
+        invocation.show({ result }, resultText(result));
+        if (result.status !== 'succeeded') throw endedOtherwise(result);
+      });
     });
 
   command
@@ -160,6 +192,24 @@ It exits with 1 when the turn, or any call of its script, was refused or failed;
     });
   return command;
 };
+
+interface ListOptions {
+  readonly state?: TurnState;
+  readonly agent?: string;
+  readonly since?: string;
+  readonly limit?: number;
+}
+
+/** Longer than any turn waits and runs. */
+const WATCHED_MS = 7 * 86_400_000;
+
+const eventLine = ({ sequence, type, occurredAt, data }: ExecutionEvent): string =>
+  `${occurredAt} ${String(sequence).padStart(3)} ${printable(type)}${isEmpty(data) ? '' : ` ${printable(JSON.stringify(data)).slice(0, EVENT_SHOWN)}`}\n`;
+const EVENT_SHOWN = 200;
+const isEmpty = (data: Json): boolean => data === null || (typeof data === 'object' && Object.keys(data).length === 0);
+
+/** Everywhere else an agent is written with its kind, so it may be here too. */
+const agentIdOf = (named: string): string => (named.startsWith('agent:') ? named.slice('agent:'.length) : named);
 
 /** `files.read notes/plan.md`, or a tool and JSON arguments. */
 export const parseCall = (text: string): ScriptedCall => {
@@ -180,8 +230,7 @@ const requestOf = async (terminal: Terminal, options: SubmitCommandOptions): Pro
     return () => parsed.data;
   }
   const { agent: named, purpose, call = [] } = options;
-  // Everywhere else an agent is written with its kind, so it may be here too.
-  const agent = named?.startsWith('agent:') ? named.slice('agent:'.length) : named;
+  const agent = named === undefined ? undefined : agentIdOf(named);
   if (agent === undefined || purpose === undefined) throw usageFailure('a turn needs --agent and --purpose, or --request with a file');
   const stated = {
     agent,
@@ -211,6 +260,13 @@ const resultOf = async (invocation: Invocation, { executionId, result }: Submitt
   return valueOf(await result, again).result;
 };
 
+const endedOtherwise = (result: ExecutionResult): CommandFailure => {
+  const { executionId, status, traceId } = result;
+  const code = 'error' in result && result.error !== undefined ? result.error.code : status;
+  const see = `See "sharedos records query --trace ${shellWord(printable(traceId))}"`;
+  return new CommandFailure(EXIT.refused, code, printable(`${executionId} ended as ${status} (${code}). ${see}`));
+};
+
 const callsNotSucceeded = ({ traceId }: ExecutionResult, calls: readonly AnsweredCall[]): CommandFailure => {
   const said = calls.map(({ tool, status, code = status }) => `${printable(tool)} (${printable(code)})`).join(', ');
   return new CommandFailure(
@@ -231,45 +287,4 @@ const notSucceeded = (result: ExecutionResult, agentId: string): CommandFailure 
       ? `To let the agent be run for you: sharedos grant issue --to ${shellWord(printable(`agent:${agentId}`))} --resource ${shellWord(printable(`sharedos.execution:agent/${agentId}`))} --action invoke --exact`
       : `See "sharedos records query --trace ${shellWord(printable(result.traceId))}"`;
   return new CommandFailure(EXIT.refused, code, printable(`${result.executionId} ended as ${result.status} ${saying(error)} ${next}`));
-};
-
-const OUTPUT_SHOWN = 2_000;
-
-export const resultText = (result: ExecutionResult): string => {
-  const code = 'error' in result && result.error !== undefined ? ` (${result.error.code})` : '';
-  const head = `${printable(result.executionId)} ${result.status}${code}, trace ${printable(result.traceId)}\n`;
-  if (result.status !== 'succeeded') return head;
-  const calls = scriptedCalls(result.output);
-  if (calls === undefined) return `${head}${shown(result.output)}\n`;
-  const lines = table(
-    ['', 'CALL', 'STATUS', 'CODE'],
-    calls.map(({ tool, status, code: reason }) => [status === 'succeeded' ? '✓' : '✗', tool, status, reason]),
-  );
-  const outputs = calls.filter(({ output }) => output !== undefined).map(({ tool, output }) => `\n${printable(tool)}\n${shown(output)}\n`);
-  return head + lines + outputs.join('');
-};
-
-interface AnsweredCall {
-  readonly tool: string;
-  readonly status: string;
-  readonly code?: string;
-  readonly output?: Json;
-}
-
-const scriptedCalls = (output: Json): readonly AnsweredCall[] | undefined => {
-  const calls = typeof output === 'object' && output !== null && !Array.isArray(output) ? (output as JsonObj)['calls'] : undefined;
-  if (!Array.isArray(calls)) return undefined;
-  const answered = calls as readonly AnsweredCall[];
-  return answered.every(
-    (call) => typeof call === 'object' && call !== null && typeof call.tool === 'string' && typeof call.status === 'string',
-  )
-    ? answered
-    : undefined;
-};
-
-const shown = (output: Json | undefined): string => {
-  const text = JSON.stringify(output, null, 2);
-  // Line breaks of the indentation are ours; every other control character is escaped by JSON or here.
-  const safe = text.split('\n').map(printable).join('\n');
-  return safe.length <= OUTPUT_SHOWN ? safe : `${safe.slice(0, OUTPUT_SHOWN)}\n… ${safe.length - OUTPUT_SHOWN} more characters: use --json`;
 };
