@@ -24,6 +24,7 @@ import { controlExecution } from './control-execution.ts';
 import { listOperations } from './list-operations.ts';
 import { listTools } from './list-tools.ts';
 import { listTurns } from './list-turns.ts';
+import { mcpRoutes } from './mcp/mcp-routes.ts';
 import type { Ports } from './ports.ts';
 import { getTurn } from './read-turns.ts';
 import { takeTurn } from './take-turn.ts';
@@ -44,6 +45,7 @@ export const composeToolExecutor = (ports: Ports): { readonly take: ReturnType<t
     route('operation.resolve', { request: OperationResolve, reply: OperationReply, handle: resolveOperation(ports) }),
     route('tools.namespaces', { request: ToolsNamespaces, reply: ToolNamespacesReply, handle: readToolNamespaces(ports) }),
     route('tools.update', { request: ToolsUpdate, reply: ToolNamespacesReply, handle: updateToolNamespaces(ports) }),
+    ...(ports.mcp === undefined ? [] : mcpRoutes({ ...ports.mcp, audit: ports.audit, clock: ports.clock, ids: ports.ids })),
     route('execution.control', { request: ExecutionControl, reply: ExecutionControlReply, handle: controlExecution(ports) }),
   ],
 });

@@ -1,5 +1,6 @@
 import { askingSettings, rootsSetting } from '@sharedos/bus';
 import { z } from 'zod';
+import { mcpSettings } from './mcp/mcp-settings.ts';
 import { runtimeSettings } from './runtime-settings.ts';
 
 const count = (max: number) => z.coerce.number().int().min(1).max(max);
@@ -33,6 +34,7 @@ export const executorSettings = {
         .filter((place) => place !== ''),
     )
     .meta({ description: 'Folders (absolute) and installed packages with tools of your own, separated by commas; none when absent' }),
+  ...mcpSettings,
   ...runtimeSettings,
   SHAREDOS_TURNS_AT_ONCE: count(10_000).default(64).meta({ description: 'Turns that one process runs at once' }),
   SHAREDOS_TURN_LEASE_MS: z.coerce

@@ -33,7 +33,17 @@ import { TurnRecords, type TurnRecordsPorts } from './turn-records.ts';
 import type { TurnWrites } from './turn-writes.ts';
 import { USE_NOT_CLAIMED } from './unclaimed-use.ts';
 
-export type LedgerTurnPorts = TurnLeasePorts & MediatedCallsPorts & Pick<TurnRecordsPorts, 'audit'>;
+export type LedgerTurnPorts = TurnLeasePorts &
+  MediatedCallsPorts &
+  Pick<TurnRecordsPorts, 'audit'> & {
+    /** Whether the tools of the context could be put together, and are no more than a catalogue holds; they are when absent. */
+    readonly isListable?: boolean;
+  };
+
+/** The tools of a turn could not be put together: it has none, and is never run with some of them. */
+export class CatalogueUnavailable extends Error {
+  override readonly name = 'CatalogueUnavailable';
+}
 
 /**
  * The kernel of one turn, over the authorizer and the ledger. Authority, registry and records stay on this side; the envelope
@@ -104,6 +114,7 @@ export class LedgerTurn implements TurnKernel {
 
   async list(): Promise<{ readonly reach: ReachResult; readonly tools: readonly ToolDefinition[] }> {
     const context = this.#contextNow();
+    if (this.#ports.isListable === false) throw new CatalogueUnavailable();
     const { record, ...listed } = await withSpan(SPAN.toolCatalogue, {}, () => this.#discover(context));
     const { revision } = this.#lease;
     if (revision === undefined) throw new AuditOutage('a turn without authority is never admitted');

@@ -53,7 +53,9 @@ export const listTools =
       const recorded = await ports.audit(toolCatalogListed(mark, { enabledNamespaces, failure }));
       return unknown(recorded.ok ? 'authority_unavailable' : 'audit_unavailable');
     }
-    const registered = registryFor(ports, context).definitions();
+    const known = await registryFor(ports, context);
+    if (!known.ok) return unknown(known.error);
+    const registered = known.value.definitions();
     const enabled = registered.filter(({ namespace }) => enabledNamespaces.includes(namespace));
     const discovered = await discover(ports, token, context, enabled);
     if (discovered === undefined) return unknown('authority_unavailable');

@@ -6,6 +6,7 @@ import type { ToolRegistry } from '@sharedos/tools';
 import type { AcceptanceRules } from './accept-request.ts';
 import type { Replies } from './await-reply.ts';
 import type { ContextToolsPorts } from './context-tools.ts';
+import type { ManagePorts } from './mcp/manage-servers.ts';
 import type { LedgerRoom } from './ledger-room.ts';
 import type { Counters } from './reserved-uses.ts';
 import type { RunningTurns } from './running-turns.ts';
@@ -20,6 +21,8 @@ export interface Ports {
   /** Who handed out the uses of bounded grants, for giving back what a turn never used. */
   readonly counters: Counters;
   readonly registry: ToolRegistry;
+  /** The MCP servers of owners; nobody has any when absent. */
+  readonly mcp?: Pick<ManagePorts, 'servers' | 'access'>;
   /** The tools of one owner alone; none when absent. */
   readonly contextTools?: NonNullable<ContextToolsPorts['contextTools']>;
   /** Answers to what turns ask other principals. */

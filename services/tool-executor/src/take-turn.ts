@@ -19,6 +19,7 @@ import {
 import type { ClaimRefusal, LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
 import { TurnLost, limitsInForce } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
+import { ToolRegistry } from '@sharedos/tools';
 import { type AcceptedRequest, type RefusedRequest, acceptRequest } from './accept-request.ts';
 import { keepQuestion } from './keep-question.ts';
 import { messageRequestTool } from './message-request.ts';
@@ -34,6 +35,8 @@ import { TurnWrites } from './turn-writes.ts';
 
 const OWNER_ANSWER_MS = 2_000;
 const ASK_AGAIN_MS = 1_000;
+/** Tools that one turn may be offered. */
+const CATALOG_TOOLS_MAX = 512;
 
 /**
  * Takes one turn request from the queue: accept, claim, run, answer, acknowledge, in this order.
@@ -162,10 +165,18 @@ const runClaimed = async (
   const { executionId, agent, message, state, options, metadata } = request;
   const { requester } = from;
   const began = performance.now();
-  const registry = registryFor(ports, context);
+  const cancel = new AbortController();
+  // From here on this process answers for the turn, also while it is found out which tools there are.
+  ports.running.begin({ turnId, cancel: () => cancel.abort() });
+  const known = await registryFor(ports, context);
+  const registry = known.ok ? known.value : new ToolRegistry();
   if (!registry.has(MESSAGE_REQUEST_TOOL_NAME))
     registry.register(messageRequestTool(ports, { turnId, executionId, requester, ...(fromMessage === true ? { cause: message } : {}) }));
-  const cancel = new AbortController();
+  const wanted = request.tools;
+  const registered = registry.definitions();
+  const tools = wanted === undefined ? registered : registered.filter(({ name }) => wanted.includes(name));
+  // A turn whose owner has more than a catalogue may hold names those that it wants: none is left out for it.
+  const isListable = known.ok && tools.length <= CATALOG_TOOLS_MAX;
   const { runtimeOf } = ports;
   const limits = limitsInForce(options, { ...ports.defaults });
   const writes = new TurnWrites(ports.ledger, claim, () => cancel.abort());
@@ -173,6 +184,7 @@ const runClaimed = async (
     {
       ...ports,
       registry,
+      isListable,
       keepQuestion: keepQuestion(ports.bus),
       distrust: (namespaceId, epoch) => reportDistrust(ports.bus, namespaceId, epoch),
     },
@@ -184,9 +196,6 @@ const runClaimed = async (
       validForMs: limits.timeoutMs + ports.defaults.drainGraceMs,
     },
   );
-  const wanted = request.tools;
-  const tools = [...registry.definitions()];
-  ports.running.begin({ turnId, cancel: () => cancel.abort() });
   try {
     const result = await ports.envelope.run(
       {
@@ -195,7 +204,7 @@ const runClaimed = async (
         agent,
         context,
         message,
-        tools: wanted === undefined ? tools : tools.filter(({ name }) => wanted.includes(name)),
+        tools: isListable ? [...tools] : [],
         ...(state === undefined ? {} : { state }),
         ...(options === undefined ? {} : { options }),
         ...(metadata === undefined ? {} : { metadata }),

@@ -31,10 +31,11 @@ export const readToolNamespaces =
     const facts = await ports.authority.namespace(namespaceId);
     if (!facts.ok) return refused(facts.error.code, 'it could not be found out which tools are on; try again', true);
     const { revision, toolNamespaces } = facts.value;
-    const answer = catalogAt(ports, namespaceId, principal, toolNamespaces, revision);
-    const recorded = await ports.audit(toolNamespaceCatalogListed(markOf(ports, delivery, principal, revision), answer.catalog.summary));
-    if (!recorded.ok) return refused('audit_unavailable', 'the reading could not be recorded; try again', true);
-    return { ok: true, value: answer };
+    const answer = await catalogAt(ports, namespaceId, principal, toolNamespaces, revision);
+    if (!answer.ok) return answer;
+    const { summary } = answer.value.catalog;
+    const recorded = await ports.audit(toolNamespaceCatalogListed(markOf(ports, delivery, principal, revision), summary));
+    return recorded.ok ? answer : refused('audit_unavailable', 'the reading could not be recorded; try again', true);
   };
 
 /** Switches families of tools on and off. Whether the caller may, and what stands now, the authorizer decides on the log. */
@@ -50,22 +51,23 @@ export const updateToolNamespaces =
     if (!answered.ok) return refused('authority_unavailable', 'no authorizer answered; send the same command again', true);
     if (!answered.value.ok) return answered.value;
     const { enabled, revision } = answered.value.value;
-    const answer = catalogAt(ports, namespaceId, principal, enabled, revision);
-    const on = answer.catalog.namespaces.filter((family) => family.enabled).map(({ namespace }) => namespace);
+    const answer = await catalogAt(ports, namespaceId, principal, enabled, revision);
+    const on = answer.ok ? answer.value.catalog.namespaces.filter((family) => family.enabled).map(({ namespace }) => namespace) : enabled;
     // It has happened: a record that is late is reported by who writes it, and changes no answer.
     await ports.audit(toolNamespaceSelectionUpdated(markOf(ports, delivery, principal, revision), on));
-    return { ok: true, value: answer };
+    return answer;
   };
 
-const catalogAt = (
+const catalogAt = async (
   ports: Ports,
   namespaceId: string,
   owner: Address,
   chosen: readonly string[] | undefined,
   revision: Revision,
-): ToolNamespacesAt => {
-  const on = familiesOn(ports.rules.toolNamespaces, chosen);
-  return { catalog: registryFor(ports, { namespaceId, owner }).namespaceCatalog(on), revision };
+): Promise<Reply<ToolNamespacesAt>> => {
+  const known = await registryFor(ports, { namespaceId, owner });
+  if (!known.ok) return refused(known.error, 'it could not be found out which tools there are; ask again', true);
+  return { ok: true, value: { catalog: known.value.namespaceCatalog(familiesOn(ports.rules.toolNamespaces, chosen)), revision } };
 };
 
 const markOf = ({ ids, clock }: Ports, { namespaceId, traceId = ids() }: Delivery, principal: Address, revision: Revision): AuditMark => {
