@@ -21,7 +21,7 @@ export const escalationsText = (items: readonly EscalationItem[]): string =>
 
 /** All of one question that its reviewer has to know. */
 export const escalationText = ({ question, status, grant }: EscalationItem): string => {
-  const { id, requester, owner, reviewer, purpose, reason, requestedAt, expiresAt, executionId, traceId } = question;
+  const { id, requester, owner, reviewer, purpose, reason, call, requestedAt, expiresAt, executionId, traceId } = question;
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['question', id],
     ['status', status],
@@ -30,6 +30,8 @@ export const escalationText = ({ question, status, grant }: EscalationItem): str
     ['owner', principalName(owner)],
     ['why', reason],
     ['wants', wantedIn(question) ?? 'nothing that it names: you say what to give'],
+    ['call', call === undefined ? undefined : `${call.tool}, this once and exactly as it is here`],
+    ['arguments', call === undefined ? undefined : JSON.stringify(call.arguments)],
     ['purpose', purpose],
     ['asked', requestedAt],
     ['until', expiresAt],

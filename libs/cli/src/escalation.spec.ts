@@ -1,7 +1,10 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { connectSharedOS } from '@sharedos/client';
 import { type EscalationAt, type EscalationsAt, SERVICE_NAMES } from '@sharedos/contracts';
+import { ownerFolder } from '@sharedos/tools';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CliSystem, NAMESPACE, type Ran, SCOUT, startCliSystem } from './cli-system.fixture.ts';
+import { ALICE, type CliSystem, NAMESPACE, type Ran, SCOUT, startCliSystem } from './cli-system.fixture.ts';
 
 let system: CliSystem;
 let endAgent: () => Promise<void>;
@@ -10,10 +13,8 @@ const said = (text: string): unknown => expect.stringContaining(text);
 
 beforeAll(async () => {
   system = await startCliSystem(SERVICE_NAMES, { SHAREDOS_TOOL_NAMESPACES: 'files,sharedos' });
-  const grant = (id: string, resource: string, action: string) =>
-    sharedos('grant', 'issue', '--to', 'agent:scout', '--resource', resource, '--action', action, '--id', id);
-  await grant('run-scout', 'sharedos.execution:agent/scout', 'invoke');
-  await grant('scout-asks', 'sharedos:escalation', 'request');
+  await grant('agent:scout', 'run-scout', 'sharedos.execution:agent/scout', 'invoke');
+  await grant('agent:scout', 'scout-asks', 'sharedos:escalation', 'request');
   await sharedos('agent', 'register', 'scout', '--authority', 'human:alice', '--runtime', 'remote');
   const { user, password } = system.stack.credentials.principal(NAMESPACE, SCOUT);
   const scout = await connectSharedOS({ servers: system.stack.natsUrl, user, password, namespaceId: NAMESPACE, principal: SCOUT });
@@ -24,6 +25,15 @@ afterAll(async () => {
   await endAgent?.();
   await system?.stop();
 });
+
+const grant = (to: string, id: string, resource: string, action: string) =>
+  sharedos('grant', 'issue', '--to', to, '--resource', resource, '--action', action, '--id', id);
+/** Where alice's files are. */
+const folderOf = async (): Promise<string> => {
+  const folder = join(system.stack.filesRoot, ...ownerFolder(NAMESPACE, ALICE));
+  await mkdir(folder, { recursive: true });
+  return folder;
+};
 
 /** Ends a turn of scout on a question, and answers its id. */
 const asks = async (reason: string): Promise<string> => {
@@ -80,6 +90,24 @@ describe('the questions of turns', () => {
     const id = await asks('may I delete?');
     expect(await sharedos('escalation', 'withdraw', id)).toMatchObject({ code: 1, err: said('not_the_requester') });
     expect(await sharedos('escalation', 'withdraw', id, '--as', 'agent:scout')).toMatchObject({ code: 0, out: said('withdrawn') });
+  });
+
+  it('are about calls that nobody granted, where the settings say so, and show their arguments', async () => {
+    await grant('agent:helper', 'run-helper', 'sharedos.execution:agent/helper', 'invoke');
+    await grant('agent:helper', 'helper-logs', 'files:log.md', 'append');
+    await sharedos('settings', 'set', 'asksAboutRefusedCalls=true');
+    await writeFile(join(await folderOf(), 'plan.md'), 'milk');
+    const append = `files.append ${JSON.stringify({ path: ['plan.md'], content: ' and stones' })}`;
+    const submit = () => sharedos('turn', 'submit', '--agent', 'helper', '--purpose', 'keep notes', '--call', append);
+    expect(await submit()).toMatchObject({ code: 1, err: said('no_matching_grant') });
+    const { escalations } = await system.json<EscalationsAt>('escalation', 'list', '--status', 'open');
+    const id = escalations.find(({ question }) => question.call !== undefined)?.question.id ?? '';
+    const { out } = await sharedos('escalation', 'show', id);
+    expect(out).toMatch(/^wants +append files:plan\.md\ncall +files\.append, this once and exactly as it is here\narguments /m);
+    expect(out).toContain('" and stones"');
+    expect(await sharedos('escalation', 'approve', id)).toMatchObject({ code: 0, out: said(`approved ${id}\n`) });
+    expect(await submit()).toMatchObject({ code: 0 });
+    expect(await submit()).toMatchObject({ code: 1, err: said('grant_exhausted') });
   });
 
   it.each([

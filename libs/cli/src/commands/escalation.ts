@@ -65,7 +65,8 @@ Examples:
   $ sharedos escalation approve ask-1 --resource files:notes --action read --expires 30m --max-uses 3
 
 Where the question names what it wants, that is given, or --resource and --action within it. Where it names nothing, you say what to
-give. The grant is for the purpose of the question; it lasts an hour and allows one use unless you say otherwise, and it cannot be passed on.`,
+give. The grant is for the purpose of the question; it lasts an hour and allows one use unless you say otherwise, and it cannot be passed on.
+Where the question is about one call ("sharedos escalation show" has its arguments), the grant allows that very call, once.`,
     )
     .action((id: string, options: AnswerOptions, self: Command) => answer(invocationOf(terminal, self), id, approval(options), options));
 
