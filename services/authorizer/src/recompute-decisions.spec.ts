@@ -1,7 +1,7 @@
 import { type AuditEvent, type CapabilityGrant, type Recomputed, timestampOf } from '@sharedos/contracts';
 import { type Decided, decide } from '@sharedos/kernel';
 import { describe, expect, it } from 'vitest';
-import { alice, authorizerWorld, bob, carol, contextAt } from './authorizer.fixture.ts';
+import { type World, alice, authorizerWorld, bob, carol, contextAt } from './authorizer.fixture.ts';
 import { grantLineage } from './grant-lineage.ts';
 import { livedThrough, recomputed } from './lived-through.fixture.ts';
 import { LogHistory } from './log-history.ts';
