@@ -1,4 +1,5 @@
 export * from './answer-requests.ts';
+export * from './broker-facts.ts';
 export * from './bus.ts';
 export * from './connect.ts';
 export { LIMIT_CODES } from './count-reply.ts';
@@ -13,6 +14,7 @@ export * from './provision.ts';
 export { type PublishStoredOptions, type StoreRefusal, type StoredAck } from './publish-stored.ts';
 export { laneConsumer, laneFilter } from './queue-lane.ts';
 export * from './read-subject.ts';
+export * from './replicas.ts';
 export * from './roots-setting.ts';
 export * from './serve.ts';
 export { type StoredMessage } from './stored-message.ts';

@@ -1,9 +1,12 @@
 import { PAYLOAD_BYTES_MAX, SERVICE_NAMES, type ServiceName } from '@sharedos/contracts';
 import {
   type BrokerPrincipal,
+  type Maintainer,
+  OPERATOR,
   PROVISIONER,
   type UserRights,
   crossings,
+  operatorRights,
   principalRights,
   principalUser,
   provisionerRights,
@@ -28,11 +31,12 @@ export interface BrokerAccounts {
 /** The two accounts of design §4: services and streams in CORE, principals in EDGE. */
 export const brokerAccounts = (
   principals: readonly BrokerPrincipal[],
-  passwordOf: (user: ServiceName | typeof PROVISIONER | BrokerPrincipal) => BrokerPassword,
+  passwordOf: (user: ServiceName | Maintainer | BrokerPrincipal) => BrokerPassword,
 ): BrokerAccounts => ({
   core: [
     ...SERVICE_NAMES.map((service) => ({ name: service, password: passwordOf(service), rights: serviceRights(service) })),
     { name: PROVISIONER, password: passwordOf(PROVISIONER), rights: provisionerRights() },
+    { name: OPERATOR, password: passwordOf(OPERATOR), rights: operatorRights() },
   ],
   edge: principals.map((entry) => ({
     name: principalUser(entry.namespaceId, entry.principal),

@@ -14,9 +14,11 @@ import {
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  OPERATOR,
   PROVISIONER,
   WORK_QUEUES,
   crossings,
+  operatorRights,
   principalRights,
   principalUser,
   provisionerRights,
@@ -203,7 +205,7 @@ describe.each(SERVICE_NAMES)('the service %s', (service) => {
     }
   });
   it('hears no inbox but its own', () => {
-    for (const other of [...SERVICE_NAMES, PROVISIONER] as const) {
+    for (const other of [...SERVICE_NAMES, PROVISIONER, OPERATOR] as const) {
       if (other === service) continue;
       expect(rights.subscribe.filter((right) => overlap(right, `${serviceInboxPrefix(other)}.>`))).toEqual([]);
     }
@@ -233,5 +235,25 @@ describe('the provisioner', () => {
     ]) {
       expect(rights.publish.filter((right) => overlap(right, `$JS.API.${verb}`))).toEqual([]);
     }
+  });
+});
+
+describe('the operator', () => {
+  const rights = operatorRights();
+  it('neither publishes nor hears anything of the system, and hears no inbox but its own', () => {
+    expect([...rights.publish, ...rights.subscribe].filter((right) => overlap(right, 'sharedos.>'))).toEqual([]);
+    for (const other of [...SERVICE_NAMES, PROVISIONER] as const)
+      expect(rights.subscribe.filter((right) => overlap(right, `${serviceInboxPrefix(other)}.>`))).toEqual([]);
+  });
+  it('asks of JetStream only how it is set', () =>
+    expect(rights.publish.filter((right) => right.startsWith('$JS.'))).toEqual([
+      '$JS.API.INFO',
+      '$JS.API.STREAM.INFO.*',
+      '$JS.API.CONSUMER.INFO.*.*',
+    ]));
+  it('is answered by every service, and answers nobody', () => {
+    for (const service of SERVICE_NAMES)
+      expect(serviceRights(service).publish.some((right) => overlap(right, `${serviceInboxPrefix(OPERATOR)}.>`))).toBe(true);
+    expect(rights.publish.filter((right) => overlap(right, '_INBOX_SERVICE.>') || overlap(right, '_R_.>'))).toEqual([]);
   });
 });

@@ -33,6 +33,12 @@ export interface BrokerPrincipal {
 /** The user that makes the streams; it can neither publish into them nor read them. */
 export const PROVISIONER = 'provisioner';
 
+/** The user that looks at what runs: which replicas there are, and how the streams are set. It can say and change nothing. */
+export const OPERATOR = 'operator';
+
+/** Users in CORE that are no service. */
+export type Maintainer = typeof PROVISIONER | typeof OPERATOR;
+
 /** The streams that a service works off in lanes, one for each namespace, whose consumers it makes itself. @see work-queue.ts */
 export const WORK_QUEUES = {
   'tool-executor': { stream: 'TURNS', verbs: ['turn.request', 'turn.recipient'] },
@@ -88,7 +94,7 @@ export const crossings = (): {
 });
 
 /** The inbox of a user in CORE; connect with it as `inboxPrefix`, or no answer arrives. */
-export const serviceInboxPrefix = (user: ServiceName | typeof PROVISIONER): string => `_INBOX_SERVICE.${user}`;
+export const serviceInboxPrefix = (user: ServiceName | Maintainer): string => `_INBOX_SERVICE.${user}`;
 
 /** The name a principal logs in with. Encoded by parts, so that no two principals share one. */
 export const principalUser = (namespaceId: string, principal: Address): string =>
@@ -142,17 +148,27 @@ export const provisionerRights = (): UserRights => ({
     '$JS.API.CONSUMER.INFO.*.*',
     // Only durable consumers, under the names that are ours; the server checks that the body says the same.
     ...Object.values(DURABLE_CONSUMERS).map(({ stream, name }) => `$JS.API.CONSUMER.CREATE.${stream}.${name}`),
-    '$SRV.PING',
   ],
   subscribe: [`${serviceInboxPrefix(PROVISIONER)}.>`],
 });
 
-/** Where a service answers: requests that crossed from EDGE, services that may ask it, and the provisioner asking who is there. */
+/** The operator asks who is there and how streams are set. None of it reads a message, and none of it changes anything. */
+export const operatorRights = (): UserRights => ({
+  publish: [
+    ...['PING', 'INFO', 'STATS'].flatMap((verb) => [`$SRV.${verb}`, `$SRV.${verb}.*`, `$SRV.${verb}.*.*`]),
+    '$JS.API.INFO',
+    '$JS.API.STREAM.INFO.*',
+    '$JS.API.CONSUMER.INFO.*.*',
+  ],
+  subscribe: [`${serviceInboxPrefix(OPERATOR)}.>`],
+});
+
+/** Where a service answers: requests that crossed from EDGE, services that may ask it, and the operator asking who is there. */
 const replyRights = (service: ServiceName): readonly string[] => {
   const askers = SERVICE_NAMES.filter((asker) =>
     rowsWhere('internal-request').some(({ row }) => row.servedBy === service && row.from.includes(asker)),
   );
-  return ['_R_.>', ...[...askers, PROVISIONER as typeof PROVISIONER].map((asker) => `${serviceInboxPrefix(asker)}.>`)];
+  return ['_R_.>', ...[...askers, OPERATOR as typeof OPERATOR].map((asker) => `${serviceInboxPrefix(asker)}.>`)];
 };
 
 /** The streams that a service reads, writes or works off; it checks them at its start. */

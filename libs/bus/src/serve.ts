@@ -21,6 +21,7 @@ import type { Msg, ServiceMsg } from 'nats';
 import { type Bus, busMessage } from './bus.ts';
 import { countReply } from './count-reply.ts';
 import { contextFromHeaders, headerOf, toNatsHeaders } from './headers.ts';
+import type { ReplicaState } from './replicas.ts';
 import { Slots } from './slots.ts';
 import { SpanKind, inMessageSpan, traceIdOf } from './trace-span.ts';
 import { within } from './waiting.ts';
@@ -84,6 +85,8 @@ export interface ServeOptions {
   readonly waitMs?: number;
   /** A handler threw, or the serving itself failed. The caller was told `internal_error` and nothing else. */
   readonly onDefect: (error: unknown, where: string) => void;
+  /** What this process says of itself when an operator asks. */
+  readonly state?: () => Promise<ReplicaState>;
 }
 
 export interface ServeCounts {
@@ -117,12 +120,20 @@ const DRAINED_MS = 2_000;
  */
 export const serveRoutes = async (bus: Bus, options: ServeOptions): Promise<ServedRoutes> => {
   const server = new RouteServer(bus, options);
-  const service = await bus.nats.services.add({ name: options.service, version: options.version, queue: options.service });
+  const { state, routes } = options;
+  const first = routes[0] === undefined ? undefined : servedSubject(routes[0].verb, options.instance);
+  const service = await bus.nats.services.add({
+    name: options.service,
+    version: options.version,
+    queue: options.service,
+    // Asked for each endpoint: it is said once.
+    ...(state === undefined ? {} : { statsHandler: async ({ subject }) => (subject === first ? state() : null) }),
+  });
   let stopping = false;
   void service.stopped.then((error) => {
     if (!stopping && !bus.nats.isClosed()) options.onDefect(error ?? new Error('the service stopped by itself'), 'serving');
   });
-  for (const one of options.routes) {
+  for (const one of routes) {
     service.addEndpoint(one.verb.replaceAll('.', '-'), {
       subject: servedSubject(one.verb, options.instance),
       handler: (error, message) => (error === null ? void server.serve(one, message) : undefined),

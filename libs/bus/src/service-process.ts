@@ -6,6 +6,7 @@ import type { Bus } from './bus.ts';
 import { connectBus } from './connect.ts';
 import { streamsOf } from './permissions.ts';
 import { checkStreams, describeProvisionRefusal } from './provision.ts';
+import type { Progress, ReplicaState } from './replicas.ts';
 import { streamsUsed } from './streams-used.ts';
 
 /** Settings that every service has. Each service extends them with its own; a security setting has no default. */
@@ -62,6 +63,8 @@ export type BaseSettings = z.infer<z.ZodObject<typeof baseSettings>>;
 export interface RunningService {
   /** Why the service may not be relied on now, or `undefined` when it may. */
   trouble(): string | undefined;
+  /** How far it is, for an operator. */
+  progress?(): Progress | Promise<Progress>;
   /** Stops taking work, finishes or gives back what was begun, and returns within the grace. */
   stop(graceMs: number): Promise<void>;
 }
@@ -73,6 +76,8 @@ export interface ServiceHost {
   readonly clock: () => number;
   readonly log: (event: string, fields?: Readonly<Record<string, unknown>>) => void;
   readonly onDefect: (error: unknown, where: string) => void;
+  /** What this process answers when an operator asks what it is: for `serveRoutes`. */
+  readonly state: () => Promise<ReplicaState>;
 }
 
 /**
@@ -124,14 +129,21 @@ export const runService = async <Shape extends z.ZodRawShape>(
   const streams = await checkStreams(bus.nats, streamsOf(service));
   if (!streams.ok) fail(`${service}: ${describeProvisionRefusal(streams.error)}; provision the broker first`);
   measurements.watch('streamUsed', () => streamsUsed(bus, streamsOf(service)));
+  const clock = (): number => Date.now() + settings.SHAREDOS_CLOCK_OFFSET_MS;
+  let progress = async (): Promise<Progress> => ({});
   const running = await start(settings, {
     bus,
     instance,
-    clock: () => Date.now() + settings.SHAREDOS_CLOCK_OFFSET_MS,
+    clock,
+    state: async () => {
+      const why = trouble();
+      return { instance, ...(why === undefined ? {} : { trouble: why }), ...(await progress()), clock: clock() };
+    },
     log,
     onDefect,
   }).catch((error: unknown) => fail(`${service} cannot start: ${error instanceof Error ? error.message : String(error)}`));
 
+  progress = async () => (await running.progress?.()) ?? {};
   trouble = () => (bus.connected ? running.trouble() : 'not connected to the broker');
   stopOnSignal(async () => {
     trouble = () => 'stopping';

@@ -4,6 +4,8 @@ import { Id } from '@sharedos/contracts';
 import { z } from 'zod';
 import { CommandFailure, EXIT, usageFailure } from './exit-code.ts';
 
+const Credentials = z.strictObject({ user: z.string(), password: z.string(), inboxPrefix: z.string() });
+
 /** How to reach one running system, and as whom. Written by `sharedos up`, readable by its owner alone: it holds passwords. */
 export const Context = z.strictObject({
   version: z.literal(1),
@@ -12,7 +14,9 @@ export const Context = z.strictObject({
   /** Who a command speaks for when it does not say. */
   defaultPrincipal: z.string().min(1),
   auditor: z.string().min(1).optional(),
-  principals: z.record(z.string(), z.strictObject({ user: z.string(), password: z.string(), inboxPrefix: z.string() })),
+  principals: z.record(z.string(), Credentials),
+  /** For `sharedos status` and `sharedos doctor`: it looks at what runs, and can change none of it. */
+  operator: Credentials.optional(),
   filesRoot: z.string().optional(),
   /** Whose signatures of the audit proof are believed, as `id:key,…`. */
   sealKeys: z.string().optional(),

@@ -4,15 +4,16 @@ import { agentCommand } from './commands/agent.ts';
 import { auditCommand } from './commands/audit.ts';
 import { checkCommand } from './commands/check.ts';
 import { devCommand } from './commands/dev.ts';
+import { doctorCommand } from './commands/doctor.ts';
 import { envCommand } from './commands/env.ts';
 import { escalationCommand } from './commands/escalation.ts';
 import { grantCommand } from './commands/grant.ts';
 import { messageCommand } from './commands/message.ts';
-import { ledgerCommand } from './commands/ledger.ts';
 import { applyCommand, planCommand } from './commands/plan.ts';
 import { policyCommand } from './commands/policy.ts';
 import { recordsCommand } from './commands/records.ts';
 import { settingsCommand } from './commands/settings.ts';
+import { statusCommand } from './commands/status.ts';
 import { resumeCommand, stopCommand } from './commands/stop.ts';
 import { toolsCommand } from './commands/tools.ts';
 import { turnCommand } from './commands/turn.ts';
@@ -58,8 +59,9 @@ standard error, and in the document {"error":{"code","message"}} when there is n
     escalationCommand,
     recordsCommand,
     auditCommand,
-    ledgerCommand,
     whatifCommand,
+    statusCommand,
+    doctorCommand,
     envCommand,
     devCommand,
   ]) {

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   type BrokerPrincipal,
+  OPERATOR,
   PROVISIONER,
   brokerAccounts,
   describeProvisionRefusal,
@@ -69,6 +70,7 @@ export interface LocalStack {
     /** @throws RangeError for a principal that the stack was not started with. */
     principal(namespaceId: string, principal: Address): StackCredentials;
     readonly provisioner: StackCredentials;
+    readonly operator: StackCredentials;
   };
   /** Restarts with the same port and the same streams. */
   readonly nats: ServerHandle;
@@ -161,6 +163,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
           return { user, password, inboxPrefix: inboxPrefix(namespaceId, principal) };
         },
         provisioner: { user: PROVISIONER, password: passwordOf(PROVISIONER), inboxPrefix: serviceInboxPrefix(PROVISIONER) },
+        operator: { user: OPERATOR, password: passwordOf(OPERATOR), inboxPrefix: serviceInboxPrefix(OPERATOR) },
       },
       nats,
       redis,

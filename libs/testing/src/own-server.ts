@@ -1,5 +1,6 @@
 import {
   type Bus,
+  type Maintainer,
   PROVISIONER,
   brokerAccounts,
   connectBus,
@@ -32,7 +33,7 @@ export interface OwnNats extends OwnServer {
 }
 
 export interface ProvisionedNats extends OwnNats {
-  connect(user: ServiceName | typeof PROVISIONER): Promise<Bus>;
+  connect(user: ServiceName | Maintainer): Promise<Bus>;
 }
 
 /** The password of every user of a spec's own server that has the product's users, and of its Redis. */

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { AuthorityClient, forwardQueue, runService, serveRoutes, storeAudit, streamHead, streamInfo } from '@sharedos/bus';
+import { AuthorityClient, forwardQueue, VERSION, runService, serveRoutes, storeAudit, streamHead, streamInfo } from '@sharedos/bus';
 import { logQuestions } from './ask-log.ts';
 import { composeAuditProjector } from './compose.ts';
 import { projectorSettings } from './config.ts';
 import { followRecords } from './follow-records.ts';
-import { watchProjection } from './projection-metrics.ts';
+import { projectionProgress, watchProjection } from './projection-metrics.ts';
 import { RecordStore } from './record-store.ts';
 import { SealKeys } from './seal-keys.ts';
 import { Sealer } from './seal-records.ts';
@@ -15,7 +15,7 @@ const HEAD_MS = 3_000;
 /** What an authorizer may take to compute a page, beside its own wait for the log. */
 const FOLDING_MS = 3_000;
 
-await runService('audit-projector', projectorSettings, async (settings, { bus, instance, clock, log, onDefect }) => {
+await runService('audit-projector', projectorSettings, async (settings, { bus, instance, clock, log, onDefect, state }) => {
   const onParked = (what: string): void => log('parked', { what });
   const keys = new SealKeys(settings.SHAREDOS_SEAL_KEYS);
   const stream = await streamInfo(bus, 'AUDIT', { timeoutMs: HEAD_MS });
@@ -53,8 +53,9 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
   });
   const served = await serveRoutes(bus, {
     service: 'audit-projector',
-    version: '0.1.0',
+    version: VERSION,
     instance,
+    state,
     routes: service.routes,
     concurrencyMax: REQUESTS_AT_ONCE,
     onDefect,
@@ -70,6 +71,7 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
   });
   return {
     trouble: () => behind() ?? sealer.trouble ?? (queue.alive ? undefined : 'the ledger does not answer'),
+    progress: () => projectionProgress(bus, records),
     stop: async (graceMs) => {
       await queue.stop({ graceMs });
       await served.stop({ graceMs: 1_000 });

@@ -1,4 +1,4 @@
-import { type Bus, consumerInfo, streamHead } from '@sharedos/bus';
+import { type Bus, type Progress, consumerInfo, streamHead } from '@sharedos/bus';
 import { measurements } from '@sharedos/telemetry';
 import type { RecordStore } from './record-store.ts';
 
@@ -11,12 +11,15 @@ export const watchProjection = (
   { stream, consumer }: { readonly stream: string; readonly consumer: string },
 ): void => {
   measurements.watch('projectionPosition', () => records.position);
-  measurements.watch('projectionLag', async () => {
-    const head = await streamHead(bus, 'AUDIT', { timeoutMs: ANSWER_MS });
-    return head.ok ? Math.max(0, head.value - records.position) : undefined;
-  });
+  measurements.watch('projectionLag', async () => (await projectionProgress(bus, records)).lag);
   measurements.watch('ledgerPending', async () => {
     const info = await consumerInfo(bus, stream, consumer, { timeoutMs: ANSWER_MS });
     return info.ok ? info.value.num_pending + info.value.num_ack_pending : undefined;
   });
+};
+
+export const projectionProgress = async (bus: Bus, records: Pick<RecordStore, 'position'>): Promise<Progress> => {
+  const head = await streamHead(bus, 'AUDIT', { timeoutMs: ANSWER_MS });
+  const { position } = records;
+  return { position, ...(head.ok ? { lag: Math.max(0, head.value - position) } : {}) };
 };

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { runService, serveRoutes, storeAudit } from '@sharedos/bus';
+import { VERSION, runService, serveRoutes, storeAudit } from '@sharedos/bus';
 import { ok } from '@sharedos/contracts';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { redisUsageStore } from '@sharedos/usage';
@@ -22,7 +22,7 @@ const REQUESTS_AT_ONCE = 512;
 /** Longest that a start may take to fold the log: without a snapshot, some thirty seconds for each million of events. */
 const CATCH_UP_MS = 300_000;
 
-await runService('authorizer', authorizerSettings, async (settings, { bus, instance, clock, log, onDefect }) => {
+await runService('authorizer', authorizerSettings, async (settings, { bus, instance, clock, log, onDefect, state }) => {
   const deadlineMs = settings.SHAREDOS_DEADLINE_MS;
   const store = await openLog(settings, bus, onDefect);
   if (!store.ok) throw new Error(`the log cannot be reached: ${store.error.reason}`);
@@ -86,14 +86,16 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
   const again = recordRecentActs({ store: store.value, records }, recent);
   const served = await serveRoutes(bus, {
     service: 'authorizer',
-    version: '0.1.0',
+    version: VERSION,
     instance,
+    state,
     routes,
     concurrencyMax: REQUESTS_AT_ONCE,
     onDefect,
   });
   return {
     trouble: () => fold.trouble,
+    progress: () => ({ log: store.value.storeId, position: fold.position, lag: fold.behind }),
     stop: async (graceMs) => {
       await served.stop({ graceMs });
       await questions.stop();

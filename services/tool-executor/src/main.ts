@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { AuthorityClient, runService, serveRoutes, storeAudit, WORK_QUEUES, workQueue } from '@sharedos/bus';
+import { AuthorityClient, VERSION, runService, serveRoutes, storeAudit, WORK_QUEUES, workQueue } from '@sharedos/bus';
 import { escalateTool } from '@sharedos/kernel';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { RemoteAgentFailure, createEnvelope } from '@sharedos/runtime';
@@ -8,8 +8,6 @@ import { ReplyFeed } from './await-reply.ts';
 import { executorRuntimes, runtimeOf } from './choose-runtime.ts';
 import { composeToolExecutor } from './compose.ts';
 import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
-import { openMcp } from './mcp/mcp-settings.ts';
-import { OwnServers } from './mcp/own-servers.ts';
 import { watchLedgerRoom } from './ledger-room.ts';
 import { countersOver } from './reserved-uses.ts';
 import { RunningTurns } from './running-turns.ts';
@@ -29,7 +27,7 @@ const turnsRunningMax =
     return facts.ok ? facts.value.settings.turnsRunningMax : undefined;
   };
 
-await runService('tool-executor', executorSettings, async (settings, { bus, instance: name, clock, log, onDefect }) => {
+await runService('tool-executor', executorSettings, async (settings, { bus, instance: name, clock, log, onDefect, state }) => {
   // A restarted process must not be taken for the one that claimed a turn before it.
   const instance = `${name}-${randomUUID().slice(0, 8)}`;
   const registry = new ToolRegistry();
@@ -38,9 +36,6 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
   for (const place of settings.SHAREDOS_TOOLS_FROM) for (const tool of await loadTools(place)) registry.register(tool);
   // Asking for a human is a capability like any other: nobody has it whom it was not granted.
   registry.register(escalateTool);
-
-  const mcpAccess = await openMcp(settings);
-  const servers = new OwnServers({ bus, pool: mcpAccess?.pool, onDefect });
 
   const maxToolCalls = settings.SHAREDOS_MAX_TOOL_CALLS;
   const defaults = {
@@ -70,8 +65,6 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     replies,
     counters: countersOver(bus),
     registry,
-    mcp: { servers, access: mcpAccess },
-    ...(mcpAccess === undefined ? {} : { contextTools: servers.tools.bind(servers) }),
     envelope: createEnvelope({
       runtime: ownRuntime,
       clock,
@@ -94,8 +87,9 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
 
   const served = await serveRoutes(bus, {
     service: 'tool-executor',
-    version: '0.1.0',
+    version: VERSION,
     instance,
+    state,
     routes: service.routes,
     concurrencyMax: REQUESTS_AT_ONCE,
     onDefect,
@@ -113,12 +107,12 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
   watchQueue(bus, queue, clock);
   return {
     trouble: () => (queue.alive ? undefined : 'the queue of turns does not answer'),
+    progress: () => ({ running: queue.running }),
     // Turns begun are finished, or cancelled at the end of the grace; then the process still answers for them until it is gone.
     stop: async (graceMs) => {
       await queue.stop({ graceMs });
       await served.stop({ graceMs: 1_000 });
       ledgerRoom.stop();
-      await mcpAccess?.pool.stop();
       await replies.stop();
       await ledger.close();
     },

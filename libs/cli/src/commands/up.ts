@@ -151,6 +151,7 @@ const contextOfStack = async (stack: LocalStack, options: UpOptions): Promise<Co
     principals: Object.fromEntries(
       everybody.map((principal) => [principalName(principal), stack.credentials.principal(options.namespace, principal)]),
     ),
+    operator: stack.credentials.operator,
     filesRoot: stack.filesRoot,
     sealKeys: stack.sealKeys.map(({ keyId, publicKey }) => `${keyId}:${publicKey}`).join(','),
     pid: process.pid,
