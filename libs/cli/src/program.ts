@@ -8,6 +8,7 @@ import { doctorCommand } from './commands/doctor.ts';
 import { envCommand } from './commands/env.ts';
 import { escalationCommand } from './commands/escalation.ts';
 import { grantCommand } from './commands/grant.ts';
+import { ledgerCommand } from './commands/ledger.ts';
 import { messageCommand } from './commands/message.ts';
 import { applyCommand, planCommand } from './commands/plan.ts';
 import { policyCommand } from './commands/policy.ts';
@@ -57,6 +58,7 @@ standard error, and in the document {"error":{"code","message"}} when there is n
     resumeCommand,
     messageCommand,
     escalationCommand,
+    ledgerCommand,
     recordsCommand,
     auditCommand,
     whatifCommand,

@@ -8,6 +8,8 @@ import { ReplyFeed } from './await-reply.ts';
 import { executorRuntimes, runtimeOf } from './choose-runtime.ts';
 import { composeToolExecutor } from './compose.ts';
 import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
+import { openMcp } from './mcp/mcp-settings.ts';
+import { OwnServers } from './mcp/own-servers.ts';
 import { watchLedgerRoom } from './ledger-room.ts';
 import { countersOver } from './reserved-uses.ts';
 import { RunningTurns } from './running-turns.ts';
@@ -37,6 +39,9 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
   // Asking for a human is a capability like any other: nobody has it whom it was not granted.
   registry.register(escalateTool);
 
+  const mcpAccess = await openMcp(settings);
+  const servers = new OwnServers({ bus, pool: mcpAccess?.pool, onDefect });
+
   const maxToolCalls = settings.SHAREDOS_MAX_TOOL_CALLS;
   const defaults = {
     maxSteps: settings.SHAREDOS_MAX_STEPS,
@@ -65,6 +70,8 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     replies,
     counters: countersOver(bus),
     registry,
+    mcp: { servers, access: mcpAccess },
+    ...(mcpAccess === undefined ? {} : { contextTools: servers.tools.bind(servers) }),
     envelope: createEnvelope({
       runtime: ownRuntime,
       clock,
@@ -113,6 +120,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
       await queue.stop({ graceMs });
       await served.stop({ graceMs: 1_000 });
       ledgerRoom.stop();
+      await mcpAccess?.pool.stop();
       await replies.stop();
       await ledger.close();
     },
