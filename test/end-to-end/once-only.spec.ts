@@ -134,8 +134,19 @@ const insideHandler = (executionId: string) =>
 
 const interrupted = { status: 'cancelled', events: [], error: { code: 'turn_cancelled', retryable: false } };
 
-const endedAudit = (executionId: string): Promise<readonly AuditEvent[]> =>
-  system.records(`trace-${executionId}`, (records) => records.some(({ type }) => type === 'turn.ended'));
+/** The audit records of a turn up to its end, in the turn's own order: into their stream they may come in another. */
+const endedAudit = async (executionId: string): Promise<readonly AuditEvent[]> =>
+  upToEnd(await system.records(`trace-${executionId}`, (records) => upToEnd(records).length > 0));
+
+const upToEnd = (records: readonly AuditEvent[]): readonly AuditEvent[] => {
+  const numbered = records.flatMap((event) =>
+    typeof event.metadata?.['order'] === 'number' ? [{ event, order: event.metadata['order'] }] : [],
+  );
+  const inOrder = numbered.toSorted((a, b) => a.order - b.order);
+  const end = inOrder.findIndex(({ event }) => event.type === 'turn.ended');
+  const isWhole = inOrder.slice(0, end + 1).every(({ order }, index) => order === index);
+  return isWhole ? inOrder.slice(0, end + 1).map(({ event }) => event) : [];
+};
 
 const run = async (request: TurnRequest): Promise<ExecutionResult> => answerOf(await submit(await system.client(ALICE), request));
 

@@ -73,11 +73,14 @@ describe('cancelling a turn', () => {
     await insideHandler('running');
     expect(await alice.turns.cancel('running')).toEqual({ ok: true, value: 'cancelling' });
     expect(await answerOf(submitted)).toMatchObject(cancelled);
-    expect((await typesOf('running')).slice(-2)).toEqual(['admitted', 'ended by owner']);
-    const records = await system.records('trace-running', (found) => found.some(({ type }) => type === 'turn.ended'));
-    expect(records.slice(-2).map(({ type, outcome, reason }) => [type, outcome, reason])).toEqual([
+    // The search heard that it was to stop, and said so when the turn was over already.
+    await waitFor('the search to answer', async () => (await evidence.lastRecord('running'))?.type === 'settled', DEADLINE_MS);
+    expect((await typesOf('running')).slice(-3)).toEqual(['admitted', 'ended by owner', 'settled']);
+    const records = await system.records('trace-running', (found) => found.some(({ reason }) => reason === 'operation_cancelled'));
+    expect(records.slice(-3).map(({ type, outcome, reason }) => [type, outcome, reason])).toEqual([
       ['tool.invoked', 'failed', 'operation_aborted'],
       ['turn.ended', 'failed', 'turn_cancelled'],
+      ['tool.invoked', 'failed', 'operation_cancelled'],
     ]);
     expect(await stateOf('running')).toBe('cancelled');
   });

@@ -1,7 +1,7 @@
-import { err, ok } from '@sharedos/contracts';
+import { type LedgerRecord, err, ok } from '@sharedos/contracts';
 import { AuditOutage, TurnLost } from '@sharedos/runtime';
 import { describe, expect, it } from 'vitest';
-import { REVISION, call, context, key, opened, scout, succeeded, toolThat, turnWorld } from './turn.fixture.ts';
+import { NOON, REVISION, alice, call, context, key, opened, scout, succeeded, toolThat, turnWorld } from './turn.fixture.ts';
 
 const codeOf = async (result: ReturnType<Awaited<ReturnType<typeof turnWorld>>['invoke']>) => {
   const answered = await result;
@@ -381,7 +381,7 @@ describe('a turn that is stopped', () => {
     expect((await world.records()).at(-1)?.type).toBe('ended');
   });
 
-  it('does not settle a call that its end has told as aborted', async () => {
+  it('settles, behind its end, a call that outlived it, and answers nobody with it', async () => {
     const [entered, leave] = [gate(), gate()];
     const world = await turnWorld({
       tools: [toolThat('files.read', async (_, asked) => (entered.resolve(), await leave.promise, succeeded(asked)))],
@@ -392,7 +392,50 @@ describe('a turn that is stopped', () => {
     await world.end('cancelled');
     leave.resolve();
     await expect(late).rejects.toThrow(TurnLost);
-    expect((await world.records()).map(({ type }) => type)).toEqual(['claimed', 'opened', 'admitted', 'ended']);
+    const records = await world.records();
+    expect(records.map(({ type }) => type)).toEqual(['claimed', 'opened', 'admitted', 'ended', 'settled']);
+    expect(records.at(-1)).toMatchObject({ callId: 'c', late: true, result: { status: 'succeeded', output: 'c' } });
+    expect((await world.told()).slice(-3)).toEqual([
+      ['tool.invoked', 'failed', 'operation_aborted'],
+      ['turn.ended', 'failed', 'turn_cancelled'],
+      ['tool.invoked', 'succeeded'],
+    ]);
+  });
+
+  it('leaves a call unknown that gives up when it is told to, or that somebody has written behind', async () => {
+    const [entered, leave, stop] = [gate(), gate(), new AbortController()];
+    const gone = await turnWorld({
+      tools: [
+        toolThat(
+          'files.read',
+          async (_, __, signal) => (entered.resolve(), await leave.promise, signal.throwIfAborted(), succeeded(call('c'))),
+        ),
+      ],
+    });
+    await gone.begin();
+    const given = gone.invoke(call('c'), stop.signal);
+    await entered.promise;
+    stop.abort();
+    await gone.end('cancelled');
+    leave.resolve();
+    await expect(given).rejects.toThrow();
+    expect((await gone.records()).at(-1)?.type).toBe('ended');
+
+    const [inside, out] = [gate(), gate()];
+    const behind = await turnWorld({
+      tools: [toolThat('files.read', async (_, asked) => (inside.resolve(), await out.promise, succeeded(asked)))],
+    });
+    await behind.begin();
+    const late = behind.invoke(call('c'));
+    await inside.promise;
+    await behind.end('cancelled');
+    const history = await behind.ledger.read(key);
+    if (!history.ok || history.value === undefined) throw new Error('the turn is on record');
+    const found: LedgerRecord = { type: 'resolved', at: NOON, callId: 'c', outcome: 'did_not_happen', by: alice, audit: [] };
+    expect(await behind.ledger.resume(key, history.value).append(found)).toEqual(ok(undefined));
+    out.resolve();
+    await expect(late).rejects.toThrow(TurnLost);
+    expect((await behind.records()).slice(-2).map(({ type }) => type)).toEqual(['ended', 'resolved']);
   });
 
   it('is lost once another process has ended it: it admits, and enters, nothing more', async () => {

@@ -202,8 +202,7 @@ export class MediatedCalls {
     // A turn that was stopped meanwhile enters no port; its end says that this call was left open.
     signal.throwIfAborted();
     const handled = await withSpan(SPAN.toolHandler, {}, () => this.#handle(context, handler, call, signal));
-    // The turn may have ended meanwhile, with this call on record as aborted. Its effect stays unknown, as was said.
-    if (this.#records.ended) throw new TurnLost('the turn ended while the tool was running');
+    if (this.#records.ended) return this.#settleLate(context, call, handled.result, verdict);
     this.#open.delete(call.id);
     return this.#settle(context, call, handled, verdict);
   }
@@ -233,8 +232,7 @@ export class MediatedCalls {
 
   /** The next decision does not wait for this record; the next admission and the end of the turn do. */
   async #settle(context: AccessContext, call: ToolCall, { result, isSmall }: Handled, verdict: Verdict): Promise<ToolResult> {
-    const outcome: Outcome = result.status === 'succeeded' ? { status: 'succeeded' } : { status: result.status, code: result.error.code };
-    const event = this.#invoked(context, call, outcome, 'kernel', verdict);
+    const event = this.#outcomeOf(context, call, result, verdict);
     const record = { type: 'settled', callId: call.id, result } as const;
     if (isSmall && !this.#records.keeps) {
       void withSpan(SPAN.ledgerSettle, {}, () => this.#records.behind(record, event)).catch(onlyOfLoss);
@@ -246,6 +244,21 @@ export class MediatedCalls {
     if (result.status === 'failed' && result.error.code === 'invalid_tool_result')
       throw new TurnLost('the failure of a call could not be recorded');
     return this.#settle(context, call, this.#unhandled(call, 'invalid_tool_result'), verdict);
+  }
+
+  /**
+   * The turn ended meanwhile, with this call on record as aborted, and that stands. What the call came to is known after all, so it is
+   * recorded behind the end, unless somebody else wrote there. Nobody waits for it, and nobody is answered with it.
+   */
+  async #settleLate(context: AccessContext, call: ToolCall, result: ToolResult, verdict: Verdict): Promise<never> {
+    const now = { ...context, now: this.#records.now() };
+    await this.#records.behindEnd({ type: 'settled', callId: call.id, result, late: true }, this.#outcomeOf(now, call, result, verdict));
+    throw new TurnLost('the turn ended while the tool was running');
+  }
+
+  #outcomeOf(context: AccessContext, call: ToolCall, result: ToolResult, verdict: Verdict): AuditEvent {
+    const outcome: Outcome = result.status === 'succeeded' ? { status: 'succeeded' } : { status: result.status, code: result.error.code };
+    return this.#invoked(context, call, outcome, 'kernel', verdict);
   }
 
   async #refuse(

@@ -106,6 +106,11 @@ export class TurnRecords {
     return this.#after(record, events);
   }
 
+  /** Writes what became known after the end, behind it. @returns Whether it stands. */
+  behindEnd(record: Unwritten<Extract<LedgerRecord, { type: 'settled' }>>, event: AuditEvent): Promise<boolean> {
+    return this.#writes.behindEnd(this.#written(record, this.#due([event])));
+  }
+
   /** The recorded answer of a call, or `undefined` when it has none yet. */
   settled(callId: string): ReturnType<TurnWrites['settled']> {
     return this.#writes.settled(callId);

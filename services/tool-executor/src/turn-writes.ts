@@ -54,6 +54,19 @@ export class TurnWrites {
     });
   }
 
+  /**
+   * Writes a record behind the end of the turn, once: whoever wrote there first knows it, or does not need to.
+   *
+   * @returns Whether it stands.
+   */
+  async behindEnd(record: LedgerRecord): Promise<boolean> {
+    const writing = this.#inTurn(() => this.#claim.append(record));
+    const written = await writing.catch((error: unknown) => {
+      if (!(error instanceof TurnLost)) throw error;
+    });
+    return written?.ok === true;
+  }
+
   /** Calls `tell` when all that was asked for so far is written, at once where it is; never when the turn was lost before. */
   afterwards(tell: () => void): void {
     if (this.#underWay === 0 && this.#lost === undefined) tell();

@@ -1,5 +1,5 @@
-import { type AuditEvent, type ExecutionResult, canonicalJson } from '@sharedos/contracts';
-import { usesAdmitted } from '@sharedos/kernel';
+import { type AuditEvent, type ExecutionResult, type LedgerRecord, canonicalJson } from '@sharedos/contracts';
+import { foldExecution, usesAdmitted } from '@sharedos/kernel';
 import type { Evidence } from './evidence.ts';
 import { callIdOf, lineOf } from './load.ts';
 import type { PlannedTurn } from './schedule.ts';
@@ -16,10 +16,12 @@ interface Judged {
   readonly bounds: ReadonlyMap<string, number>;
 }
 
+export const AFTER_END = 'nothing is on record of a turn after its end but the late answer of a call that it left open';
+
 /** Judges a run by what stands in the logs, and by nothing that any process said of itself. */
 export const findingsOf = (evidence: Evidence, judged: Judged): readonly Finding[] => [
   { rule: 'every accepted turn and message has exactly one terminal record', contradictions: oneEnd(evidence, judged) },
-  { rule: 'nothing is on record of a turn after its end', contradictions: afterEnd(evidence) },
+  { rule: AFTER_END, contradictions: afterEnd(evidence) },
   { rule: 'every accepted turn has one answer, however often it was told', contradictions: oneAnswer(evidence, judged) },
   { rule: 'no effect happened twice', contradictions: repeated(evidence.effects) },
   { rule: 'every effect was admitted before', contradictions: unadmitted(evidence) },
@@ -51,7 +53,11 @@ const oneEnd = ({ operations }: Evidence, { turns, messages }: Judged): string[]
 const afterEnd = ({ operations }: Evidence): string[] =>
   [...operations].flatMap(([id, records]) => {
     const end = records.findIndex(({ type }) => type === 'ended');
-    return end === -1 ? [] : records.slice(end + 1).map(({ type }) => `${id}: ${type}`);
+    if (end === -1) return [];
+    const open = new Set(foldExecution(records.slice(0, end)).openCalls);
+    // `delete` says whether it was open still: a second answer of one call is none.
+    const isLateAnswer = (record: LedgerRecord) => record.type === 'settled' && record.late === true && open.delete(record.callId);
+    return records.slice(end + 1).flatMap((record) => (isLateAnswer(record) ? [] : [`${id}: ${record.type}`]));
   });
 
 const oneAnswer = ({ answers }: Evidence, { turns }: Judged): string[] =>

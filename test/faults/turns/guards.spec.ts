@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { AFTER_END } from './findings.ts';
 import type { StormKind } from './schedule.ts';
 import type { Guard } from './steps.ts';
 import { runStorm } from './storm.ts';
@@ -7,7 +8,7 @@ const STORM_MS = 900_000;
 
 /** One guard each: where it alone stands between what befalls the system and a broken rule, and the rule that breaks without it. */
 const GUARDED: readonly { readonly kind: StormKind; readonly without: Guard; readonly broken: string }[] = [
-  { kind: 'taken-for-dead', without: 'fence', broken: 'nothing is on record of a turn after its end' },
+  { kind: 'taken-for-dead', without: 'fence', broken: AFTER_END },
   { kind: 'counters-rolled-back', without: 'claim', broken: 'no bounded grant and no shared budget is over its limit' },
   { kind: 'counters-forgotten', without: 'epoch', broken: 'the counters agree with the ledger' },
 ];

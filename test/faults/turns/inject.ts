@@ -85,10 +85,10 @@ const get = ToolRegistry.prototype.get;
 ToolRegistry.prototype.get = function withEffect(name) {
   const handler = get.call(this, name);
   if (handler === undefined) return undefined;
-  const invoke: typeof handler.invoke = (...given) =>
+  const invoke: typeof handler.invoke = (context, call, signal) =>
     around('effect', async () => {
       if (weather.effectMs !== undefined) await pause(weather.effectMs);
-      return handler.invoke(...given);
+      return handler.invoke(context, call, weather.isDeaf === true ? new AbortController().signal : signal);
     });
   return { ...handler, invoke, definition: handler.definition };
 };

@@ -65,6 +65,8 @@ export interface Weather {
   readonly without?: Guard | undefined;
   /** How long each effect is under way before it happens. */
   readonly effectMs?: number | undefined;
+  /** Whether tools do not hear that they are to stop. */
+  readonly isDeaf?: boolean | undefined;
 }
 
 export const WEATHER_VARIABLE = 'SHAREDOS_TEST_WEATHER';
