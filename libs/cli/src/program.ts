@@ -9,6 +9,7 @@ import { envCommand } from './commands/env.ts';
 import { escalationCommand } from './commands/escalation.ts';
 import { grantCommand } from './commands/grant.ts';
 import { ledgerCommand } from './commands/ledger.ts';
+import { mcpCommand } from './commands/mcp.ts';
 import { messageCommand } from './commands/message.ts';
 import { applyCommand, planCommand } from './commands/plan.ts';
 import { policyCommand } from './commands/policy.ts';
@@ -54,6 +55,7 @@ standard error, and in the document {"error":{"code","message"}} when there is n
     policyCommand,
     settingsCommand,
     toolsCommand,
+    mcpCommand,
     stopCommand,
     resumeCommand,
     messageCommand,

@@ -27,6 +27,7 @@ import {
   policyCommands,
   settingsCommands,
 } from './management.ts';
+import { type McpServerCommands, mcpServerCommands } from './mcp-servers.ts';
 import { type Inbox, inboxOf } from './messages.ts';
 import { type OperationCommands, operationCommands } from './operations.ts';
 import { type RecordQueries, recordQueries } from './records.ts';
@@ -63,6 +64,7 @@ export interface SharedOS {
   readonly escalations: EscalationCommands;
   readonly operations: OperationCommands;
   readonly tools: ToolCommands;
+  readonly mcpServers: McpServerCommands;
   readonly messages: Inbox;
   readonly records: RecordQueries;
   readonly audit: {
@@ -119,6 +121,7 @@ export const connectSharedOS = async (options: ConnectOptions): Promise<SharedOS
     escalations: escalationCommands(session),
     operations: operationCommands(session),
     tools: toolCommands(session),
+    mcpServers: mcpServerCommands(session),
     messages: inboxOf(session),
     records: recordQueries(session),
     audit: {

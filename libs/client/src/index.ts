@@ -8,6 +8,7 @@ export * from './connect-sharedos.ts';
 export type { EscalationCommands } from './escalations.ts';
 export type { GrantCommands } from './grants.ts';
 export type { AgentCommands, ChangeOptions, PolicyCommands, SettingsCommands } from './management.ts';
+export type { McpApproval, McpServerCommands } from './mcp-servers.ts';
 export type { Inbox, OutgoingMessage } from './messages.ts';
 export type { HeldRoute, HoldOptions, Route } from './route-leases.ts';
 export { type NewTurn, type ScriptedCall, newTurn } from './new-turn.ts';

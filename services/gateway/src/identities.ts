@@ -51,21 +51,37 @@ export interface Identity {
   readonly agent: { readonly address: AgentAddress; readonly signIn: SignIn } | undefined;
 }
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** @throws Error in one line that says what to change. */
-export const readIdentities = async (file: string, env: Readonly<Record<string, string | undefined>>): Promise<readonly Identity[]> => {
+export const readIdentities = async (file: string, env: Environment): Promise<readonly Identity[]> => {
   const text = await readFile(file, 'utf8').catch(() => undefined);
   if (text === undefined) throw new Error(`${file} cannot be read`);
-  const entries = Entries.safeParse(jsonOf(text));
-  if (!entries.success) {
-    const [issue] = entries.error.issues;
-    throw new Error(`${file}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
-  }
-  const holdsPasswords = entries.data.some(({ credential, agent }) => (credential.password ?? agent?.credential.password) !== undefined);
+  const given = jsonOf(text);
+  const identities = identitiesOf(given, file, env);
+  const holdsPasswords = (given as z.infer<typeof Entries>).some(
+    ({ credential, agent }) => (credential.password ?? agent?.credential.password) !== undefined,
+  );
   if (holdsPasswords && ((await stat(file)).mode & 0o077) !== 0)
     throw new Error(`${file} holds passwords and can be read by others: chmod 600`);
+  return identities;
+};
+
+/**
+ * Reads entries, wherever they came from.
+ *
+ * @param place Names where they are from, in errors.
+ * @throws Error in one line that says what to change.
+ */
+export const identitiesOf = (given: unknown, place: string, env: Environment): readonly Identity[] => {
+  const entries = Entries.safeParse(given);
+  if (!entries.success) {
+    const [issue] = entries.error.issues;
+    throw new Error(`${place}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
+  }
   const signIn = ({ user, password, passwordVariable }: z.infer<typeof Credential>): SignIn => {
     const known = password ?? env[passwordVariable ?? ''];
-    if (known === undefined || known === '') throw new Error(`${passwordVariable} is not set, and ${file} names it`);
+    if (known === undefined || known === '') throw new Error(`${passwordVariable} is not set, and ${place} names it`);
     return { user, password: known };
   };
   return entries.data.map(({ credential, agent, claims, ...entry }) => ({
