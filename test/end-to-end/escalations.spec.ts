@@ -1,13 +1,77 @@
+import { createHmac } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectBus } from '@sharedos/bus';
 import type { AgentStep, RunningAgent } from '@sharedos/client';
-import { type Address, type Capability, type EscalationItem, type EscalationResolution, type Json, hashOf } from '@sharedos/contracts';
+import {
+  type Address,
+  type Capability,
+  type EscalationItem,
+  type EscalationNotice,
+  EscalationOpen,
+  EscalationOpenReply,
+  type EscalationResolution,
+  type Json,
+  NOTICE_SENDER,
+  hashOf,
+  namespaceSubject,
+  timestampOf,
+} from '@sharedos/contracts';
 import { waitFor } from '@sharedos/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALICE, AUDITOR, BOB, SCOUT, type TestSystem, startTestSystem } from '../support/test-system.ts';
+import { ALICE, AUDITOR, BOB, NAMESPACE, PRINCIPALS, SCOUT, type TestSystem, startTestSystem } from '../support/test-system.ts';
 
 const DEADLINE_MS = 30_000;
 
 let system: TestSystem;
 let agent: RunningAgent | undefined;
+let hook: Hook;
+
+const CAROL = { kind: 'human', userId: 'carol' } as const satisfies Address;
+const SECRET = 'a secret of more than thirty-two bytes';
+
+interface Heard {
+  readonly signature: string;
+  readonly body: string;
+  readonly notice: EscalationNotice;
+}
+
+/** Whoever is told by the webhook: it refuses every first attempt of a notice. */
+interface Hook {
+  readonly folder: string;
+  readonly host: string;
+  readonly heard: Heard[];
+  stop(): Promise<void>;
+}
+
+const startHook = async (): Promise<Hook> => {
+  const heard: Heard[] = [];
+  const seen = new Set<string>();
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => void chunks.push(chunk));
+    request.on('end', () => {
+      const id = String(request.headers['sharedos-delivery']);
+      const body = Buffer.concat(chunks).toString('utf8');
+      const isFirst = !seen.has(id);
+      seen.add(id);
+      if (!isFirst)
+        heard.push({ signature: String(request.headers['sharedos-signature']), body, notice: JSON.parse(body) as EscalationNotice });
+      response.writeHead(isFirst ? 503 : 204).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const folder = await mkdtemp(join(tmpdir(), 'sharedos-hook-'));
+  const stop = async (): Promise<void> => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await rm(folder, { recursive: true, force: true });
+  };
+  return { folder, host: `127.0.0.1:${(server.address() as AddressInfo).port}`, heard, stop };
+};
 
 /** Scout does what the message of its turn says: it asks a person, or reads a file and answers what it was told. */
 const scout = ({ turn, input, call, complete, escalate }: AgentStep) => {
@@ -21,9 +85,19 @@ const scout = ({ turn, input, call, complete, escalate }: AgentStep) => {
 };
 
 beforeAll(async () => {
+  hook = await startHook();
+  const secretFile = join(hook.folder, 'secret');
+  await writeFile(secretFile, SECRET);
+  const authorizer = {
+    SHAREDOS_ESCALATION_WEBHOOKS: JSON.stringify({ [NAMESPACE]: `http://${hook.host}/questions` }),
+    SHAREDOS_ESCALATION_WEBHOOK_HOSTS: hook.host,
+    SHAREDOS_ESCALATION_WEBHOOK_SECRET_FILE: secretFile,
+  };
   system = await startTestSystem({
+    principals: [...PRINCIPALS, { namespaceId: NAMESPACE, principal: CAROL }],
     replicas: { authorizer: 2, 'tool-executor': 2 },
-    env: (service) => (service === 'tool-executor' ? { SHAREDOS_TOOL_NAMESPACES: 'files,sharedos' } : {}),
+    env: (service) =>
+      service === 'authorizer' ? authorizer : service === 'tool-executor' ? { SHAREDOS_TOOL_NAMESPACES: 'files,sharedos' } : {},
   });
   await system.files(ALICE, { 'notes/plan.md': 'Buy milk', 'private/diary.md': 'Dear diary' });
   await system.letAliceRunScout();
@@ -41,6 +115,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await agent?.stop();
   await system?.stop();
+  await hook?.stop();
 });
 
 /** A turn of scout with this task; its traces are told apart by `name`. */
@@ -207,5 +282,78 @@ describe('a call that no grant covers, where the namespace asks its owner about 
     const all: Capability = { resource: { namespace: 'files', path: [] }, actions: ['append'], scope: 'descendants' };
     expect(await resolve(id, { answer: 'approve', capabilities: [all] })).toMatchObject(refusedAs('wider_than_request'));
     expect(await resolve(id, { answer: 'refuse' })).toMatchObject({ ok: true });
+  });
+});
+
+describe('who is told', () => {
+  /** What the inbox of somebody says of a question, once it says what is looked for. */
+  const told = (who: Address, id: string, status: EscalationItem['status']): Promise<EscalationNotice> =>
+    waitFor(
+      `a notice that ${id} is ${status}`,
+      async () => {
+        const inbox = await (await system.client(who)).messages.inbox({ limit: 100 });
+        const notices = inbox.ok ? inbox.value.filter(({ message }) => message.sender.kind === 'service') : [];
+        const found = notices.filter(({ message }) => {
+          const { escalation } = message.payload as EscalationNotice;
+          return escalation.id === id && escalation.status === status;
+        });
+        expect(found.length).toBeLessThanOrEqual(1);
+        const [notice] = found;
+        if (notice === undefined) return false;
+        expect(notice.message).toMatchObject({ sender: NOTICE_SENDER, receiver: who, purpose: 'testing' });
+        return notice.message.payload as EscalationNotice;
+      },
+      DEADLINE_MS,
+    );
+
+  it('is the owner, and whom it lets review, who then answers in its place', async () => {
+    const review = { namespace: 'sharedos', path: ['escalation'], actions: ['review'] };
+    await system.grant('carol-reviews', review, { to: CAROL });
+    await turn('told', { write: ['private/told.md', 'T'] });
+    const { question } = await questionFor('No grant covers this call of files.append.', CAROL);
+    for (const who of [ALICE, CAROL])
+      expect(await told(who, question.id, 'open')).toMatchObject({ escalation: { requester: SCOUT, tool: 'files.append' } });
+    expect(await resolve(question.id, { answer: 'refuse', reason: 'it is private' }, CAROL)).toMatchObject({ ok: true });
+    expect(await told(SCOUT, question.id, 'refused')).toMatchObject({ escalation: { answer: { by: CAROL, reason: 'it is private' } } });
+  });
+
+  it('is whoever asked, of a grant and from where on it is there', async () => {
+    const { question } = await asks('told-approved', 'may I be told?');
+    const approved = await resolve(question.id, withDiary);
+    const { revision, escalation } = approved.ok ? approved.value : { revision: '', escalation: undefined };
+    expect(await told(SCOUT, question.id, 'approved')).toMatchObject({ revision, escalation: { grantId: escalation?.grant?.id ?? '' } });
+  });
+
+  it('is whoever asked, of a question that nobody answered in time', async () => {
+    const { user, password, inboxPrefix } = system.stack.credentials.service('tool-executor');
+    const host = await connectBus({ servers: system.stack.natsUrl, user, pass: password, name: 'host', inboxPrefix });
+    const now = Date.now();
+    const question = {
+      ...{ id: 'soon-over', requester: SCOUT, owner: ALICE, authority: ALICE, reviewer: ALICE, purpose: 'testing', reason: 'quick!' },
+      ...{ traceId: 'trace-soon', requestedAt: timestampOf(now), expiresAt: timestampOf(now + 500) },
+    };
+    const subject = namespaceSubject('escalation.open', NAMESPACE);
+    const opened = await host.request(subject, EscalationOpen, { question }, EscalationOpenReply, { timeoutMs: DEADLINE_MS });
+    expect(opened).toMatchObject({ ok: true, value: { ok: true } });
+    expect(await told(SCOUT, 'soon-over', 'expired')).toMatchObject({ escalation: { answer: { at: expect.any(String) as string } } });
+    expect(await resolve('soon-over', withDiary)).toMatchObject(refusedAs('escalation_answered'));
+    await host.close();
+  });
+
+  it('is a webhook, signed, and told again when it did not take it', async () => {
+    const { question } = await asks('told-by-hook', 'may the hook know?');
+    const { signature, body, notice } = await waitFor(
+      'the webhook',
+      async () => hook.heard.find(({ notice: { escalation } }) => escalation.id === question.id) ?? false,
+      DEADLINE_MS,
+    );
+    expect(notice).toMatchObject({ escalation: { status: 'open', requester: SCOUT, reason: 'may the hook know?' } });
+    const [, seconds, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? [];
+    expect(mac).toBe(
+      createHmac('sha256', SECRET)
+        .update(`${String(seconds)}.${body}`)
+        .digest('hex'),
+    );
+    expect(hook.heard.map((heard) => heard.body).join()).not.toContain('SECRET-A');
   });
 });

@@ -20,7 +20,7 @@ export const escalationsText = (items: readonly EscalationItem[]): string =>
       );
 
 /** All of one question that its reviewer has to know. */
-export const escalationText = ({ question, status, grant }: EscalationItem): string => {
+export const escalationText = ({ question, status, grant, answer }: EscalationItem): string => {
   const { id, requester, owner, reviewer, purpose, reason, call, requestedAt, expiresAt, executionId, traceId } = question;
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['question', id],
@@ -37,10 +37,14 @@ export const escalationText = ({ question, status, grant }: EscalationItem): str
     ['until', expiresAt],
     ['turn', executionId],
     ['trace', traceId],
+    ['answered', answer === undefined ? undefined : answeredIn(answer)],
     ['granted', grant === undefined ? undefined : described(grant)],
   ];
   return rows.map(([name, value]) => (value === undefined ? '' : `${name.padEnd(10)}${printable(value)}\n`)).join('');
 };
+
+const answeredIn = ({ at, by, reason }: NonNullable<EscalationItem['answer']>): string =>
+  [at, ...(by === undefined ? [] : [`by ${principalName(by)}`]), ...(reason === undefined ? [] : [`(${reason})`])].join(' ');
 
 const wantedIn = ({ requestedAuthority }: EscalationItem['question']): string | undefined =>
   requestedAuthority === undefined ? undefined : capabilitiesOf(requestedAuthority);

@@ -105,6 +105,7 @@ export const PUBLIC_CONTRACTS = {
   McpEvent: mcpWire.McpEvent,
   AgentEvent: agentWire.AgentEvent,
   EscalationEvent: escalationWire.EscalationEvent,
+  EscalationNotice: escalationWire.EscalationNotice,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 
 /** What a subject carries: the bodies published on it and, for a request, the body of the answer. */

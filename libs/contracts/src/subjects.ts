@@ -103,7 +103,7 @@ export const SUBJECTS = {
   'message.route': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.status': { use: 'principal-request', servedBy: 'messaging-router' },
   'message.take': { use: 'internal-request', from: ['tool-executor'], servedBy: 'messaging-router' },
-  'message.deliver': { use: 'internal-request', from: ['tool-executor'], servedBy: 'messaging-router' },
+  'message.deliver': { use: 'internal-request', from: ['tool-executor', 'authorizer'], servedBy: 'messaging-router' },
   'message.answer': { use: 'internal-request', from: ['tool-executor'], servedBy: 'messaging-router' },
   inbox: { use: 'internal-stream', from: ['messaging-router'], readBy: ['messaging-router'], stream: 'MESSAGES' },
   inboxrules: { use: 'internal-stream', from: ['messaging-router'], readBy: ['messaging-router'], stream: 'MESSAGES' },

@@ -162,5 +162,11 @@ describe('an escalation', () => {
   it('makes events that meet their contract', () => {
     for (const event of [opened, approved, narrowed, refused, expired, withdrawn]) expect(EscalationEvent.parse(event)).toEqual(event);
   });
+  it('keeps when it was answered, by whom, and why', () => {
+    const answerOf = (event: EscalationEvent) => [opened, event].reduce(escalation.evolve, escalation.initial);
+    expect(answerOf({ ...refused, reason: 'not now' })).toMatchObject({ answer: { at: TEN, by: carol, reason: 'not now' } });
+    expect(answerOf(approved)).toEqual({ status: 'approved', question, answer: { at: TEN, by: carol }, grant: answer() });
+    expect(answerOf(expired)).toEqual({ status: 'expired', question, answer: { at: at('12:00:00.000') } });
+  });
   it('cannot have been answered before it was opened', () => expect(() => escalation.evolve(escalation.initial, refused)).toThrow(Defect));
 });

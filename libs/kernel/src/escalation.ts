@@ -1,6 +1,7 @@
 import {
   type Address,
   type CapabilityGrant,
+  type EscalationAnswered,
   type EscalationEvent,
   type EscalationQuestion,
   type Instant,
@@ -30,7 +31,12 @@ export type EscalationAnswer = 'approved' | 'narrowed' | 'refused' | 'expired' |
 export type EscalationState =
   | { readonly status: 'absent' }
   | { readonly status: 'open'; readonly question: EscalationQuestion }
-  | { readonly status: EscalationAnswer; readonly question: EscalationQuestion; readonly grant?: CapabilityGrant };
+  | {
+      readonly status: EscalationAnswer;
+      readonly question: EscalationQuestion;
+      readonly answer: EscalationAnswered;
+      readonly grant?: CapabilityGrant;
+    };
 
 export type EscalationRefusal = { readonly code: EscalationRefusalCode };
 export type EscalationRefusalCode =
@@ -81,14 +87,14 @@ export const escalation: Decider<EscalationState, EscalationCommand, EscalationE
         return accept([{ type, escalationId, by, answeredAt: at, grant }]);
       }
       case 'RefuseEscalation': {
-        const { by, reason } = command;
+        const { by } = command;
         if (!isReviewer(command, question)) return refuse({ code: 'not_the_reviewer' });
-        return accept([{ type: 'EscalationRefused', escalationId, by, answeredAt: at, ...(reason === undefined ? {} : { reason }) }]);
+        return accept([{ type: 'EscalationRefused', escalationId, by, answeredAt: at, ...because(command) }]);
       }
       case 'WithdrawEscalation': {
-        const { by, reason } = command;
+        const { by } = command;
         if (!sameAddress(by, question.requester)) return refuse({ code: 'not_the_requester' });
-        return accept([{ type: 'EscalationWithdrawn', escalationId, by, withdrawnAt: at, ...(reason === undefined ? {} : { reason }) }]);
+        return accept([{ type: 'EscalationWithdrawn', escalationId, by, withdrawnAt: at, ...because(command) }]);
       }
       case 'ExpireEscalation':
         return isOver ? accept([{ type: 'EscalationExpired', escalationId, expiredAt: at }]) : refuse({ code: 'escalation_not_expired' });
@@ -102,20 +108,23 @@ export const escalation: Decider<EscalationState, EscalationCommand, EscalationE
     const { question } = state;
     switch (event.type) {
       case 'EscalationApproved':
-        return { status: 'approved', question, grant: event.grant };
+        return { status: 'approved', question, answer: { at: event.answeredAt, by: event.by }, grant: event.grant };
       case 'EscalationNarrowed':
-        return { status: 'narrowed', question, grant: event.grant };
+        return { status: 'narrowed', question, answer: { at: event.answeredAt, by: event.by }, grant: event.grant };
       case 'EscalationRefused':
-        return { status: 'refused', question };
+        return { status: 'refused', question, answer: { at: event.answeredAt, by: event.by, ...because(event) } };
       case 'EscalationExpired':
-        return { status: 'expired', question };
+        return { status: 'expired', question, answer: { at: event.expiredAt } };
       case 'EscalationWithdrawn':
-        return { status: 'withdrawn', question };
+        return { status: 'withdrawn', question, answer: { at: event.withdrawnAt, by: event.by, ...because(event) } };
       default:
         return unreachable(event);
     }
   },
 };
+
+const because = ({ reason }: { readonly reason?: string | undefined }): { readonly reason?: string } =>
+  reason === undefined ? {} : { reason };
 
 /** The owner may always answer for what is its own, whoever was asked in its place. */
 const isAsked = (by: Address, { reviewer, owner }: EscalationQuestion): boolean => sameAddress(by, reviewer) || sameAddress(by, owner);

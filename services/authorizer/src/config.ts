@@ -1,8 +1,10 @@
 import { rootsSetting } from '@sharedos/bus';
 import { z } from 'zod';
+import { tellerSettings } from './escalations/open-teller.ts';
 
 /** Settings of the authorizer beside those of every service. */
 export const authorizerSettings = {
+  ...tellerSettings,
   SHAREDOS_REDIS_URL: z.string().min(1).meta({ description: 'Address of the counters, with credentials' }),
   SHAREDOS_TOKEN_SECRET: z.string().min(32).meta({ description: 'Secret shared by all authorizers; signs open turns' }),
   SHAREDOS_ROOTS: rootsSetting.meta({

@@ -8,7 +8,7 @@ import { AuthorityFold } from './authority-fold.ts';
 import { composeAuthorizer } from './compose.ts';
 import { CLOCKS_APART_MS, LONGEST_TURN_MS, authorizerSettings } from './config.ts';
 import { keepEscalations } from './escalations/keep-escalations.ts';
-import { NO_TIDINGS } from './escalations/tidings.ts';
+import { openTeller } from './escalations/open-teller.ts';
 import { loadFold } from './fold-snapshot.ts';
 import { keepFold } from './keep-fold.ts';
 import { watchFold, watchUsage } from './decision-metrics.ts';
@@ -65,6 +65,8 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
 
   const audit = storeAudit(bus, deadlineMs, (event) => log('audit lost', { type: event.type, id: event.id }));
   const records = new ActRecords(audit);
+  const limits = { deadlineMs, turnGraceMs: settings.SHAREDOS_GRACE_FOR_TURNS_MS };
+  const tidings = await openTeller(settings, { bus, store: store.value, fold, limits, clock, log });
   const ports = {
     store: store.value,
     fold,
@@ -74,11 +76,12 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     clock,
     roots: settings.SHAREDOS_ROOTS,
     questionLastsMs: settings.SHAREDOS_QUESTION_LASTS_MS,
-    limits: { deadlineMs, turnGraceMs: settings.SHAREDOS_GRACE_FOR_TURNS_MS },
+    tidings,
+    limits,
   };
   const history = new LogHistory(store.value);
   const routes = composeAuthorizer(ports, records, history);
-  const questions = keepEscalations({ ...ports, records }, NO_TIDINGS, {
+  const questions = keepEscalations({ ...ports, records }, tidings, {
     onTrouble: (what) => log('question not settled', { why: what }),
   });
   const since = clock() - settings.SHAREDOS_RECORD_AGAIN_MS;
@@ -99,6 +102,7 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     stop: async (graceMs) => {
       await served.stop({ graceMs });
       await questions.stop();
+      await tidings.stop();
       await again.close();
       await records.close();
       await history.close();

@@ -1,4 +1,5 @@
-import { type InboxRules, type MessageEnvelope, type RouteState, principalSubject } from '@sharedos/contracts';
+import { type InboxRules, type MessageEnvelope, NOTICE_SENDER, type RouteState, principalSubject, sameAddress } from '@sharedos/contracts';
+import { route as routeRules } from '@sharedos/kernel';
 import type { Outgoing } from './outgoing.ts';
 import type { Ports } from './ports.ts';
 import type { Asked } from './replies.ts';
@@ -28,7 +29,8 @@ export const findPlace = async (
     startsTurns(authority, namespaceId, envelope),
   ]);
   if (!own.ok || !route.ok || registered === undefined) return { kind: 'unknown' };
-  const found = { rules: own.value.rules, route: route.value };
+  // A notice of the system starts no turn and waits for no route: it is there when its recipient looks.
+  const found = { rules: own.value.rules, route: sameAddress(envelope.sender, NOTICE_SENDER) ? routeRules.initial : route.value };
   return registered
     ? { kind: 'turn', natsSubject: principalSubject('turn.recipient', namespaceId, receiver), ...found }
     : { kind: 'inbox', natsSubject: principalSubject('inbox', namespaceId, receiver), ...found };
@@ -37,9 +39,9 @@ export const findPlace = async (
 const startsTurns = async (
   authority: Ports['authority'],
   namespaceId: string,
-  { receiver, replyTo }: MessageEnvelope,
+  { sender, receiver, replyTo }: MessageEnvelope,
 ): Promise<boolean | undefined> => {
-  if (receiver.kind !== 'agent' || replyTo !== undefined) return false;
+  if (receiver.kind !== 'agent' || replyTo !== undefined || sameAddress(sender, NOTICE_SENDER)) return false;
   const facts = await authority.namespace(namespaceId, receiver.agentId);
   return facts.ok ? facts.value.agent?.status === 'active' : undefined;
 };

@@ -70,13 +70,39 @@ export type EscalationEvent = z.infer<typeof EscalationEvent>;
 
 export const EscalationStatus = z.enum(['open', 'approved', 'narrowed', 'refused', 'expired', 'withdrawn']);
 
+/** When a question was answered, by whom, and why; nobody answers one that expired. */
+export const EscalationAnswered = z.strictObject({ at: Ts, by: Address.optional(), reason: Because.optional() });
+export type EscalationAnswered = z.infer<typeof EscalationAnswered>;
+
 /** A question and what became of it. `grant` is what an approval gave; its id follows from the question's. */
 export const EscalationItem = z.strictObject({
   question: EscalationQuestion,
   status: EscalationStatus,
   grant: CapabilityGrant.optional(),
+  answer: EscalationAnswered.optional(),
 });
 export type EscalationItem = z.infer<typeof EscalationItem>;
+
+/** The payload of the message that tells of a question: its reviewers when it is asked, and whoever asked when it is answered. */
+export const EscalationNotice = z.strictObject({
+  escalation: z.strictObject({
+    id: NameId,
+    status: EscalationStatus,
+    requester: Address,
+    owner: Address,
+    purpose: Purpose,
+    reason: bounded(z.string(), 1, 512),
+    requestedAt: Ts,
+    expiresAt: Ts.optional(),
+    /** The tool of the call that it is about; its arguments are in the item alone. */
+    tool: Id.optional(),
+    answer: EscalationAnswered.optional(),
+    grantId: Id.optional(),
+  }),
+  /** From this revision on a turn finds the grant. */
+  revision: Revision.optional(),
+});
+export type EscalationNotice = z.infer<typeof EscalationNotice>;
 
 /** Between services: keeps a question before its turn is told as escalated. The same question again while it is open changes nothing. */
 export const EscalationOpen = wireMessage('escalation.open/1', z.strictObject({ question: EscalationQuestion }));

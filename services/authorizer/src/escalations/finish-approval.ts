@@ -1,5 +1,5 @@
 import type { Delivery } from '@sharedos/bus';
-import { type CapabilityGrant, type EscalationQuestion, type Result, err, sameAddress } from '@sharedos/contracts';
+import { type CapabilityGrant, type EscalationQuestion, type Result, err, revisionOf, sameAddress } from '@sharedos/contracts';
 import { type Approval, type EscalationState, approvalOf, invariant } from '@sharedos/kernel';
 import type { CommandRefusal } from '../administer.ts';
 import { changeRecord } from '../change-record.ts';
@@ -37,9 +37,9 @@ export const finishApproval = async (
     command,
   );
   if (!ran.ok) return ran;
-  const { acts, state } = ran.value;
+  const { acts, state, position } = ran.value;
   await recordAll(records, acts);
-  if (state.status !== 'absent') tidings.answered(frame.namespaceId, state);
+  if (state.status !== 'absent') tidings.answered(frame.namespaceId, state, revisionOf(store.storeId, position));
   return ran;
 };
 

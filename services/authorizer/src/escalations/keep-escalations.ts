@@ -1,5 +1,5 @@
 import { pause } from '@sharedos/bus';
-import { type Address, type EscalationQuestion, NOTICE_SENDER } from '@sharedos/contracts';
+import { type Address, type EscalationQuestion, NOTICE_SENDER, revisionOf } from '@sharedos/contracts';
 import { escalationGrantId } from '@sharedos/kernel';
 import type { CommandPorts } from '../ports.ts';
 import { runStreamCommand } from '../stream-command.ts';
@@ -89,7 +89,8 @@ const expire = async ({ store, clock }: KeepPorts, tidings: Tidings, namespaceId
     type: 'ExpireEscalation',
     at,
   });
-  if (ran.ok && ran.value.acts.length > 0 && ran.value.state.status !== 'absent') tidings.answered(namespaceId, ran.value.state);
+  if (ran.ok && ran.value.acts.length > 0 && ran.value.state.status !== 'absent')
+    tidings.answered(namespaceId, ran.value.state, revisionOf(store.storeId, ran.value.position));
   return ran;
 };
 

@@ -6,6 +6,7 @@ import {
   type Instant,
   instantOf,
   sameAddress,
+  timestampOf,
 } from '@sharedos/contracts';
 import { type EscalationState, escalation, escalationGrantId } from '@sharedos/kernel';
 import { readNamespaceEvent } from '../namespace-events.ts';
@@ -27,8 +28,14 @@ export const concerns = ({ requester, owner, reviewer }: EscalationQuestion, pri
 /** One that nobody answered in time is told as expired, whether or not that was recorded. */
 export const itemOf = (state: Known, now: Instant): EscalationItem => {
   const { question, status } = state;
+  if (isOver(state, now)) return { question, status: 'expired', answer: { at: question.expiresAt ?? timestampOf(now) } };
   const grant = 'grant' in state ? state.grant : undefined;
-  return { question, status: isOver(state, now) ? 'expired' : status, ...(grant === undefined ? {} : { grant }) };
+  return {
+    question,
+    status,
+    ...('answer' in state ? { answer: state.answer } : {}),
+    ...(grant === undefined ? {} : { grant }),
+  };
 };
 
 /** Whether a question is still open, and its time is over. */

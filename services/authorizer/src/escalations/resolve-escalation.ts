@@ -118,7 +118,8 @@ class Answer {
     const ran = await runStreamCommand(this.#ports.store, this.#delivery, this.#by, asked, command);
     if (!ran.ok) return ran;
     const { state, acts } = ran.value;
-    if (acts.length > 0 && state.status !== 'absent') this.#tidings.answered(namespaceId, state);
+    if (acts.length > 0 && state.status !== 'absent')
+      this.#tidings.answered(namespaceId, state, revisionOf(this.#ports.store.storeId, ran.value.position));
     return this.#answer({ ...ran.value, acts: [...before, ...acts] });
   }
 
