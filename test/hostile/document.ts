@@ -55,7 +55,7 @@ const textOf = (schema: Schema, draw: Draw): string => {
     return draw.one(['2026-01-01T12:00:00Z', '2026-01-01T12:00:00.123456+05:30', '2024-02-29T23:59:59Z']);
   if (schema['format'] === 'uuid') return 'f47ac10b-58cc-4372-a567-0e02b2c3d479';
   const pattern = schema['pattern'];
-  if (typeof pattern === 'string') return [HEX, 'store-1@42', 'files.read'].find((text) => new RegExp(pattern).test(text)) ?? '';
+  if (typeof pattern === 'string') return [HEX, 'store-1@42', 'files.read', 'crm'].find((text) => new RegExp(pattern).test(text)) ?? '';
   const text = draw.one(['x', 'a', 'cell-3', 'ein Wort', '名', 'a/b', '__proto__']);
   return text.padEnd(Number(schema['minLength'] ?? 0), '-');
 };

@@ -7,16 +7,16 @@ import type { z } from 'zod';
  * measure whatever has a `length`, so that a sender could make parsing throw with `{"length": {"valueOf": null}}` where a text
  * belongs.
  */
-export const bounded = <Schema extends z.ZodType<string> | z.ZodType<readonly unknown[]>>(
+export const bounded = <Schema extends z.core.$ZodType<string | readonly unknown[]>>(
   schema: Schema,
   min: number,
   max: number = Infinity,
 ): Schema => {
-  const within = (schema as z.ZodType<{ readonly length: number }>).refine(
+  const within = (schema as unknown as z.ZodType<{ readonly length: number }>).refine(
     ({ length }) => length >= min && length <= max,
     max === Infinity ? `must have a length of at least ${min}` : `must have a length of ${min} to ${max}`,
   );
-  const [least, most] = schema.def.type === 'array' ? ['minItems', 'maxItems'] : ['minLength', 'maxLength'];
+  const [least, most] = schema._zod.def.type === 'array' ? ['minItems', 'maxItems'] : ['minLength', 'maxLength'];
   return within.meta({
     ...(min === 0 ? {} : { [least as string]: min }),
     ...(max === Infinity ? {} : { [most as string]: max }),

@@ -9,7 +9,7 @@ const DEPTH_MAX = JSON_DEPTH_MAX + 8;
 class NotPlain extends Error {}
 
 /** What was made here, and of which schema: frozen through, it can have become nothing else since. */
-const made = new WeakMap<object, z.ZodType>();
+const made = new WeakMap<object, z.core.$ZodType>();
 
 /**
  * Parses a value that a plugin or a caller still holds, into a copy that nobody else holds and nobody can change.
@@ -17,15 +17,15 @@ const made = new WeakMap<object, z.ZodType>();
  * The copy is taken before the check and each member is read once, so what was checked is what is used: a getter or a proxy
  * cannot answer the schema with one thing and the kernel with another. What this made before of the same schema is given back as it is.
  */
-export const contractValue = <T>(schema: z.ZodType<T>, value: unknown): Result<T, string> => {
-  if (typeof value === 'object' && value !== null && made.get(value) === schema) return ok(value as T);
+export const contractValue = <Schema extends z.core.$ZodType>(schema: Schema, value: unknown): Result<z.output<Schema>, string> => {
+  if (typeof value === 'object' && value !== null && made.get(value) === schema) return ok(value as z.output<Schema>);
   let copy: unknown;
   try {
     copy = copyOf(value);
   } catch (error) {
     return err(error instanceof NotPlain ? error.message : 'it could not be read');
   }
-  const parsed = schema.safeParse(copy);
+  const parsed = (schema as unknown as z.ZodType<z.output<Schema>>).safeParse(copy);
   if (!parsed.success) return err(describeIssues(parsed.error));
   const own = sealed(parsed.data);
   if (typeof own === 'object' && own !== null) made.set(own, schema);

@@ -12,7 +12,10 @@ export interface WireMessage<T> {
   readonly schema: z.ZodType<T>;
 }
 
-export const wireMessage = <T>(name: string, schema: z.ZodType<T>): WireMessage<T> => ({ name, schema });
+export const wireMessage = <Schema extends z.core.$ZodType>(name: string, schema: Schema): WireMessage<z.output<Schema>> => ({
+  name,
+  schema: schema as unknown as z.ZodType<z.output<Schema>>,
+});
 
 /** The answer to a request: a value, or a typed refusal. */
 export type Reply<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: ProtocolError };
@@ -20,13 +23,13 @@ export type Reply<T> = { readonly ok: true; readonly value: T } | { readonly ok:
 /** A typed refusal. Callers act on the code; the text is for people and carries nothing of anybody's data. */
 export const refused = (code: string, message: string, retryable = false) => ({ ok: false, error: { code, message, retryable } }) as const;
 
-export const replyMessage = <T>(name: string, value: z.ZodType<T>): WireMessage<Reply<T>> =>
+export const replyMessage = <Schema extends z.core.$ZodType>(name: string, value: Schema): WireMessage<Reply<z.output<Schema>>> =>
   wireMessage(
     name,
     z.discriminatedUnion('ok', [
       z.strictObject({ ok: z.literal(true), value }),
       z.strictObject({ ok: z.literal(false), error: ProtocolError }),
-    ]) as unknown as z.ZodType<Reply<T>>,
+    ]) as unknown as z.ZodType<Reply<z.output<Schema>>>,
   );
 
 export const SCHEMA_HEADER = 'sharedos-schema';

@@ -37,7 +37,7 @@ export const plain = (found: BigIntStats): Refusable<BigIntStats> => {
 export interface TreeSteps {
   root(path: string): Refusable<TreeFolder>;
   folder(parent: Pick<TreeFolder, 'at'>, name: string): Refusable<TreeFolder>;
-  stats(parent: TreeFolder, name: string): Refusable<BigIntStats>;
+  stats(parent: Pick<TreeFolder, 'at'>, name: string): Refusable<BigIntStats>;
   /** Opens a regular file for reading. */
   file(parent: TreeFolder, name: string): Refusable<TreeFile>;
 }
