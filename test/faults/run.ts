@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { AUDIT_USAGE, auditCommand } from './audit/command.ts';
 import { STORM_KINDS, type StormKind } from './turns/schedule.ts';
 import { GRANTS_USAGE, grantsCommand, isGrantsScene } from './grants/command.ts';
+import { MESSAGES_USAGE, isMessagesScene, messagesCommand } from './messages/command.ts';
 import { GUARDS, type Guard } from './turns/steps.ts';
 import { type StormReport, runStorm } from './turns/storm.ts';
 
@@ -46,6 +47,7 @@ const table = ({ findings, outcomes, ...report }: StormReport): string => {
 const main = async (): Promise<number> => {
   const args = process.argv.slice(2);
   if (args.some(isGrantsScene)) return grantsCommand(args);
+  if (args.some(isMessagesScene)) return messagesCommand(args);
   if (args[0] === 'audit') return auditCommand(args);
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -64,7 +66,7 @@ const main = async (): Promise<number> => {
   const without = GUARDS.find((guard): guard is Guard => guard === values.without);
   const isWrong = positionals.length !== 1 || !Number.isSafeInteger(seed) || !Number.isSafeInteger(turns) || turns < 1;
   if (values.help || isWrong || kind === undefined || (values.without !== undefined && without === undefined)) {
-    process.stderr.write(`${USAGE}\n${GRANTS_USAGE}\n${AUDIT_USAGE}`);
+    process.stderr.write(`${USAGE}\n${GRANTS_USAGE}\n${MESSAGES_USAGE}\n${AUDIT_USAGE}`);
     return values.help ? 0 : 2;
   }
   const log = values.log === undefined ? undefined : createWriteStream(values.log);

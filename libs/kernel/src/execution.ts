@@ -92,12 +92,19 @@ export const foldExecution = (records: readonly LedgerRecord[]): ExecutionState 
   };
 };
 
-/** The uses that an operation's records say something may run on, or may have run on. Any other it was handed out is only reserved. */
-export const usesAdmitted = (records: readonly LedgerRecord[]): readonly UseTaken[] =>
-  records.flatMap((record) => {
-    if (!('use' in record) && !('above' in record)) return [];
-    return [...(record.use === undefined ? [] : [record.use]), ...(record.above ?? [])];
-  });
+/**
+ * The uses that an operation's records say something may run on, or may have run on, each once: what is decided anew takes the same.
+ * Any other it was handed out is only reserved.
+ */
+export const usesAdmitted = (records: readonly LedgerRecord[]): readonly UseTaken[] => {
+  const uses = new Map<string, UseTaken>();
+  for (const record of records) {
+    if (!('use' in record) && !('above' in record)) continue;
+    for (const use of [...(record.use === undefined ? [] : [record.use]), ...(record.above ?? [])])
+      uses.set(`${use.ordinal} ${use.grantId}`, use);
+  }
+  return [...uses.values()];
+};
 
 /** A request for an operation, as it arrived. `requestSequence` is its place in the queue, which a redelivery keeps; 0 for none. */
 export interface RequestMark {

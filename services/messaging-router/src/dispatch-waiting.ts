@@ -8,7 +8,6 @@ import { handOver } from './hand-over.ts';
 import { type Outgoing, accepted, outgoing, sentRecord } from './outgoing.ts';
 import type { ParkedCopy } from './parked-messages.ts';
 import type { Ports } from './ports.ts';
-import { ABANDONED_AFTER_MS } from './send-once.ts';
 
 /** What became of one copy: taken out, left for later, or left because nothing more can leave for this recipient now. */
 type Outcome = 'over' | 'later' | 'stop';
@@ -53,7 +52,7 @@ const settle = async (ports: Ports, { parked }: ParkedCopy, route: RouteState): 
 /** Its router parked it and did not live to say so: the sender is told that it was accepted, and it leaves with the next look at it. */
 const takeUp = async (ports: Ports, send: Outgoing, { until }: ParkedMessage, history: OperationHistory): Promise<Outcome> => {
   const heardOf = instantOf(history.records.at(-1)?.at ?? '') ?? 0;
-  if (ports.clock() - heardOf < ABANDONED_AFTER_MS) return 'later';
+  if (ports.clock() - heardOf < ports.sendLeaseMs) return 'later';
   const at = timestampOf(ports.clock());
   const result = accepted(ports, send.envelope);
   await ports.ledger.resume(send.key, history).append({

@@ -23,6 +23,8 @@ export interface Ports {
   readonly parked: Pick<ParkedMessages, 'park' | 'waitingFor' | 'count' | 'noRoomFor' | 'takeOut'>;
   /** Told that somebody may be reached again. */
   readonly waiting: Pick<WaitingMessages, 'wake'>;
+  /** How long nothing is heard of a send before its router is taken for gone. */
+  readonly sendLeaseMs: number;
   readonly clock: () => Instant;
   /** Waits so many milliseconds of real time. */
   readonly wait: (ms: number) => Promise<unknown>;

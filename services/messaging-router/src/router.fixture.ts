@@ -203,6 +203,7 @@ export const routerWorld = (options: { readonly through?: (ledger: Ledger) => Le
     authority,
     ledger,
     inboxHolds: async () => world.holds,
+    sendLeaseMs: 60_000,
     rules: new SaidRules(world, clock.now.bind(clock)),
     routes: new RouteLeases(bus as Ports['bus']),
     parked: new ParkedMessages(bus as Ports['bus']),

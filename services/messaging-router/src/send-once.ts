@@ -19,11 +19,6 @@ import { type Outgoing, accepted, denied, envelopeFault, failed, recordRefused, 
 import type { Ports } from './ports.ts';
 import { askedBy, replyFault } from './replies.ts';
 
-/**
- * An operation that nothing was heard of for so long has lost its router. Its message is decided anew and brought again, and is handed
- * over once all the same.
- */
-export const ABANDONED_AFTER_MS = 60_000;
 /** One for each record that its recipient, or the end of its route, writes about the message meanwhile. */
 const FINISH_ATTEMPTS = 4;
 
@@ -168,7 +163,8 @@ const answerAgain = async (
   if (replayed.answer === 'conflict') return refuse(denied(ports, envelope, 'replay_conflict'));
   if (replayed.answer === 'expired') return refuse(failed(ports, envelope, 'replay_expired'));
   const heardOf = instantOf(history.records.at(-1)?.at ?? '') ?? 0;
-  if (ports.clock() - heardOf < ABANDONED_AFTER_MS) return refuse(failed(ports, envelope, 'replay_pending', true));
+  if (ports.clock() - heardOf < ports.sendLeaseMs) return refuse(failed(ports, envelope, 'replay_pending', true));
+  // Its router must be gone. Decided anew and brought again, the message is handed over once all the same.
   const claim = ports.ledger.resume(send.key, history);
   const stands = deliveryOf(history.records).status;
   // It had arrived, or its route was closed after it was sent: its sender was to hear that it was accepted.
