@@ -10,6 +10,8 @@ export const LIMIT_CODES: ReadonlySet<string> = new Set([
   'inbox_full',
   'ledger_full',
   'turn_queue_full',
+  'turns_queued_limit_exceeded',
+  'request_rate_exceeded',
 ]);
 
 /** Counts one answer. @param ms From the request to it. */

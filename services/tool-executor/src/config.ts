@@ -62,6 +62,13 @@ export const executorSettings = {
     .min(60_000)
     .default(7 * 86_400_000)
     .meta({ description: 'How long after requestedAt a request may be sent again' }),
+  SHAREDOS_EXPIRE_EVERY_MS: z.coerce
+    .number()
+    .int()
+    .min(1_000)
+    .max(86_400_000)
+    .default(600_000)
+    .meta({ description: 'How often turns are looked for whose answers need not be kept any longer' }),
 };
 
 /** How far a requester's clock may be ahead of ours. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { AuthorityClient, VERSION, runService, serveRoutes, storeAudit, WORK_QUEUES, workQueue } from '@sharedos/bus';
+import type { NamespaceSettings } from '@sharedos/contracts';
 import { escalateTool } from '@sharedos/kernel';
 import { jetStreamLedger } from '@sharedos/ledger';
 import { RemoteAgentFailure, createEnvelope } from '@sharedos/runtime';
@@ -10,8 +11,10 @@ import { composeToolExecutor } from './compose.ts';
 import { CLOCK_SKEW_MS, executorSettings } from './config.ts';
 import { openMcp } from './mcp/mcp-settings.ts';
 import { OwnServers } from './mcp/own-servers.ts';
+import { keepExpiring } from './expire-turns.ts';
 import { watchLedgerRoom } from './ledger-room.ts';
 import { countersOver } from './reserved-uses.ts';
+import { NamespaceLimits } from './namespace-limits.ts';
 import { RunningTurns } from './running-turns.ts';
 import { watchQueue } from './turn-metrics.ts';
 
@@ -21,12 +24,12 @@ const TURN_READ_MS = 60_000;
 
 const classOf = (error: unknown): string => (error instanceof Error ? error.name : 'not an error');
 
-/** How many turns of a namespace may run at once; `undefined` while nobody can say. */
-const turnsRunningMax =
+/** The settings of a namespace; `undefined` while nobody can say. */
+const settingsOf =
   (authority: AuthorityClient) =>
-  async (namespaceId: string): Promise<number | undefined> => {
+  async (namespaceId: string): Promise<NamespaceSettings | undefined> => {
     const facts = await authority.namespace(namespaceId);
-    return facts.ok ? facts.value.settings.turnsRunningMax : undefined;
+    return facts.ok ? facts.value.settings : undefined;
   };
 
 await runService('tool-executor', executorSettings, async (settings, { bus, instance: name, clock, log, onDefect, state }) => {
@@ -51,6 +54,13 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
   };
   const ledger = jetStreamLedger(bus, { readTimeoutMs: TURN_READ_MS });
   const ledgerRoom = watchLedgerRoom(bus, (isShort) => log('ledger room', { isShort }));
+  const expiring = keepExpiring(ledger, {
+    clock,
+    horizonMs: settings.SHAREDOS_HORIZON_MS,
+    skewMs: CLOCK_SKEW_MS,
+    everyMs: settings.SHAREDOS_EXPIRE_EVERY_MS,
+    onPass: (pass) => log('turns expired', pass),
+  });
   const running = new RunningTurns();
   const replies = new ReplyFeed(bus, onDefect);
   if (!(await replies.start())) throw new Error('the stream of replies does not answer');
@@ -62,6 +72,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
   });
   // A name that this executor does not have stops it here, and not in the first turn.
   const ownRuntime = runtimes.resolve(settings.SHAREDOS_RUNTIME);
+  const namespaceSettings = settingsOf(new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS));
   const service = composeToolExecutor({
     bus,
     authority: new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS),
@@ -82,6 +93,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     runtimeOf: (choice) => runtimeOf(runtimes, ownRuntime, choice),
     defaults,
     running,
+    limits: new NamespaceLimits(namespaceSettings),
     roots: settings.SHAREDOS_ROOTS,
     rules: { toolNamespaces: settings.SHAREDOS_TOOL_NAMESPACES, horizonMs: settings.SHAREDOS_HORIZON_MS, skewMs: CLOCK_SKEW_MS },
     audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
@@ -106,7 +118,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     group: 'tool-executor',
     concurrency: settings.SHAREDOS_TURNS_AT_ONCE,
     leaseMs: settings.SHAREDOS_TURN_LEASE_MS,
-    runningMax: turnsRunningMax(new AuthorityClient(bus, settings.SHAREDOS_DEADLINE_MS)),
+    runningMax: async (namespaceId) => (await namespaceSettings(namespaceId))?.turnsRunningMax,
     handle: service.take,
     onDefect,
     onTrouble: (reason) => log('queue trouble', { reason }),
@@ -120,6 +132,7 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
       await queue.stop({ graceMs });
       await served.stop({ graceMs: 1_000 });
       ledgerRoom.stop();
+      await expiring.stop();
       await mcpAccess?.pool.stop();
       await replies.stop();
       await ledger.close();

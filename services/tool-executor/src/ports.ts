@@ -8,6 +8,7 @@ import type { Replies } from './await-reply.ts';
 import type { ContextToolsPorts } from './context-tools.ts';
 import type { ManagePorts } from './mcp/manage-servers.ts';
 import type { LedgerRoom } from './ledger-room.ts';
+import type { NamespaceLimits } from './namespace-limits.ts';
 import type { Counters } from './reserved-uses.ts';
 import type { RunningTurns } from './running-turns.ts';
 
@@ -38,6 +39,8 @@ export interface Ports {
     readonly drainGraceMs: number;
   };
   readonly running: RunningTurns;
+  /** What each namespace may ask of this process; as much as it likes when absent. */
+  readonly limits?: NamespaceLimits;
   readonly rules: AcceptanceRules;
   /** Who may administer the turns of others, and whose grants let others; nobody when absent. */
   readonly roots?: Roots;

@@ -27,6 +27,7 @@ import { acceptRecipientTurn, answerRecipient } from './recipient-turn.ts';
 import { registryFor } from './context-tools.ts';
 import { interruptTurn } from './interrupt-turn.ts';
 import { LedgerTurn } from './ledger-turn.ts';
+import { turnOverLimit } from './namespace-limits.ts';
 import type { Ports } from './ports.ts';
 import { countRefusal, countTurn } from './turn-metrics.ts';
 import { releaseReserved } from './reserved-uses.ts';
@@ -56,8 +57,11 @@ export const takeTurn =
     if (!accepted.ok) return refuse(ports, delivery, from, accepted.error as RefusedRequest);
     const key = executionKey(from, accepted.value.request.executionId);
     const fingerprint = fingerprintOf(ports, accepted.value);
-    if (!accepted.value.isFresh || accepted.value.refusal !== undefined)
-      return tooLate(ports, delivery, from, accepted.value, key, fingerprint);
+    const refusal = accepted.value.refusal ?? (accepted.value.isFresh ? await turnOverLimit(ports, delivery) : undefined);
+    if (!accepted.value.isFresh || refusal !== undefined) {
+      const refused = refusal === undefined ? accepted.value : { ...accepted.value, refusal };
+      return tooLate(ports, delivery, from, refused, key, fingerprint);
+    }
     const turnId = ports.ids();
     const claimed = await withSpan(SPAN.ledgerClaim, {}, () =>
       claimOrFind(ports, key, {
@@ -104,7 +108,7 @@ const claimOrFind = async (
   return err(found.value === undefined ? { kind: 'full' } : { kind: 'exists', history: found.value });
 };
 
-/** A request whose time is over starts nothing. If it was taken in time, whoever took it may be dead: the turn still gets its end. */
+/** A request whose time is over, or which may not become a turn, starts nothing. If it was taken in time, whoever took it may be dead: the turn still gets its end. */
 const tooLate = async (
   ports: Ports,
   delivery: QueuedDelivery,
