@@ -16,6 +16,7 @@ import {
 import { type Address, type ServiceName, inboxPrefix } from '@sharedos/contracts';
 import { findServers } from './find-servers.ts';
 import { onFreePort } from './free-port.ts';
+import { mcpSettingsIn } from './mcp-settings.ts';
 import { startNats } from './nats-server.ts';
 import { privateFolder } from './private-folder.ts';
 import { startRedis } from './redis-server.ts';
@@ -123,6 +124,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     const redisPassword = secret();
     const tokenSecret = secret();
     const sealKey = await sealKeyIn(dataDir);
+    const mcpSettings = await mcpSettingsIn(dataDir);
 
     progress('starting nats-server …');
     const [nats, natsPort] = await onFreePort((port) =>
@@ -184,7 +186,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
             SHAREDOS_NATS_PASSWORD: passwordOf(name),
             SHAREDOS_INSTANCE: instance ?? String(count),
             ...(options.turnLeaseMs === undefined ? {} : { SHAREDOS_TURN_LEASE_MS: String(options.turnLeaseMs) }),
-            ...serviceSettings(name, { redisUrl, tokenSecret, sealKey, filesRoot, roots: options.roots ?? {} }),
+            ...serviceSettings(name, { redisUrl, tokenSecret, sealKey, filesRoot, mcpSettings, roots: options.roots ?? {} }),
             ...(name === 'authorizer' ? stackLog?.settings : {}),
             ...env,
           },
@@ -212,12 +214,14 @@ const serviceSettings = (
     tokenSecret,
     sealKey,
     filesRoot,
+    mcpSettings,
     roots,
   }: {
     readonly redisUrl: string;
     readonly tokenSecret: string;
     readonly sealKey: SealKey;
     readonly filesRoot: string;
+    readonly mcpSettings: Readonly<Record<string, string>>;
     readonly roots: LocalStackOptions['roots'];
   },
 ): Readonly<Record<string, string>> => {
@@ -230,7 +234,12 @@ const serviceSettings = (
         SHAREDOS_SEAL_KEYS: `${sealKey.keyId}:${sealKey.privateKey}`,
       };
     case 'tool-executor':
-      return { SHAREDOS_FILES_ROOT: filesRoot, SHAREDOS_TOOL_NAMESPACES: 'files,repo', SHAREDOS_ROOTS: JSON.stringify(roots) };
+      return {
+        SHAREDOS_FILES_ROOT: filesRoot,
+        SHAREDOS_TOOL_NAMESPACES: 'files,repo,messages,sharedos,mcp',
+        SHAREDOS_ROOTS: JSON.stringify(roots),
+        ...mcpSettings,
+      };
     case 'messaging-router':
       return {};
   }
