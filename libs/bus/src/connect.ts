@@ -2,6 +2,7 @@ import { type Status, type NatsConnection, ErrorCode, NatsError, connect } from 
 import { Bus } from './bus.ts';
 import { Outbox } from './outbox.ts';
 import { Replies } from './replies.ts';
+import { type SignIn, signIn } from './sign-in.ts';
 import { backoffMs, pause } from './waiting.ts';
 
 export type BusStatus =
@@ -11,11 +12,7 @@ export type BusStatus =
   /** The broker refused something: a permission is missing, or somebody is trying. */
   | { readonly kind: 'not_permitted'; readonly operation: 'publish' | 'subscription'; readonly natsSubject: string };
 
-export interface BusOptions {
-  /** URLs, `nats://host:port`. */
-  readonly servers: string | readonly string[];
-  readonly user: string;
-  readonly pass: string;
+export interface BusOptions extends SignIn {
   /** Shown by the broker's monitoring. */
   readonly name: string;
   /** The one prefix under which this user may subscribe to answers. */
@@ -70,9 +67,7 @@ const firstConnection = async (options: BusOptions): Promise<NatsConnection> => 
     const remaining = deadline - Date.now();
     try {
       return await connect({
-        servers: typeof options.servers === 'string' ? options.servers : [...options.servers],
-        user: options.user,
-        pass: options.pass,
+        ...signIn(options),
         name: options.name,
         inboxPrefix: options.inboxPrefix,
         timeout: Math.max(1, Math.min(remaining, ATTEMPT_MS)),

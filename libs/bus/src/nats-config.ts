@@ -13,8 +13,8 @@ import {
   serviceRights,
 } from './permissions.ts';
 
-/** A password itself, or the environment variable of nats-server that holds it. */
-export type BrokerPassword = string | { readonly env: string };
+/** A password itself, the environment variable of nats-server that holds it, or the public nkeys that may sign in. */
+export type BrokerPassword = string | { readonly env: string } | { readonly nkeys: readonly string[] };
 
 export interface BrokerUser {
   readonly name: string;
@@ -51,6 +51,15 @@ export interface BrokerListener {
   readonly host: string;
   readonly port: number;
   readonly storeDir: string;
+  /** Files of the server's certificate; without them anybody on the way reads along. */
+  readonly tls?: { readonly certificateFile: string; readonly keyFile: string };
+  /** Where this one listens for the other servers of a cluster, what they sign in with, and `user:password@host:port` of each. */
+  readonly cluster?: {
+    readonly name: string;
+    readonly port: number;
+    readonly routes: readonly string[];
+    readonly authorization: { readonly user: string; readonly password: string };
+  };
   /** Most that all streams together may keep on disk, in bytes; the streams reserve a part of it. Default 64 GiB. */
   readonly storeBytesMax?: number;
 }
@@ -61,12 +70,13 @@ const CONTROL_LINE_BYTES_MAX = 16 * 1024;
 /** Writes the configuration of a nats-server 2.9 or later. The text holds passwords: keep it readable by its owner alone. */
 export const renderNatsConfig = (listener: BrokerListener, accounts: BrokerAccounts): string => {
   const { requests, answers, agents } = crossings();
+  const { tls, cluster } = listener;
   return `# Generated from the subject table; who may say what is decided there.
 server_name: ${quoted(listener.name)}
 listen: ${quoted(`${listener.host}:${listener.port}`)}
 max_payload: ${PAYLOAD_BYTES_MAX}
 max_control_line: ${CONTROL_LINE_BYTES_MAX}
-
+${tls === undefined ? '' : renderTls(tls)}${cluster === undefined ? '' : renderCluster(cluster)}
 jetstream {
   store_dir: ${quoted(listener.storeDir)}
   max_file_store: ${listener.storeBytesMax ?? 64 * 1024 ** 3}
@@ -100,12 +110,36 @@ ${accounts.edge.map(renderUser).join('\n')}
 `;
 };
 
+const renderTls = ({ certificateFile, keyFile }: NonNullable<BrokerListener['tls']>): string => `tls {
+  cert_file: ${quoted(certificateFile)}
+  key_file: ${quoted(keyFile)}
+}
+`;
+
+const renderCluster = ({ name, port, routes, authorization }: NonNullable<BrokerListener['cluster']>): string => `cluster {
+  name: ${quoted(name)}
+  listen: ${quoted(`0.0.0.0:${port}`)}
+  authorization { user: ${quoted(authorization.user)}, password: ${quoted(authorization.password)} }
+  routes: [${routes.map((route) => quoted(`nats-route://${route}`)).join(', ')}]
+}
+`;
+
 /** The longest that a turn, and so a step of it, may last. */
 const ANSWER_WITHIN = '600s';
 
-const renderUser = ({ name, password, rights }: BrokerUser): string => `      {
-        user: ${quoted(name)}
-        password: ${typeof password === 'string' ? quoted(password) : variable(password.env)}
+const renderUser = (user: BrokerUser): string =>
+  signIns(user)
+    .map((signIn) => renderSignIn(signIn, user.rights))
+    .join('\n');
+
+/** One for each key that may sign in. They have the same rights, so a key can be changed while the old one still works. */
+const signIns = ({ name, password }: BrokerUser): readonly string[] => {
+  if (typeof password !== 'string' && 'nkeys' in password) return password.nkeys.map((key) => `nkey: ${quoted(key)} # ${name}`);
+  return [`user: ${quoted(name)}\n        password: ${typeof password === 'string' ? quoted(password) : variable(password.env)}`];
+};
+
+const renderSignIn = (signIn: string, rights: UserRights): string => `      {
+        ${signIn}
         permissions {
           publish { allow: ${listed(rights.publish)} }
           subscribe { allow: ${listed(rights.subscribe)} }${rights.answers === true ? `\n          allow_responses { max: 1, expires: "${ANSWER_WITHIN}" }` : ''}

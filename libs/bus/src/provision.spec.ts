@@ -82,7 +82,10 @@ describe('provisioning', () => {
     });
   });
   it('is unavailable when there is no broker, or it does not know the user', async () => {
-    expect(await provision({ servers: 'nats://127.0.0.1:1' })).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+    expect(await provision({ servers: 'nats://127.0.0.1:1', user: 'service', pass: 'secret' })).toMatchObject({
+      ok: false,
+      error: { kind: 'unavailable' },
+    });
     expect(await provision({ servers: server.url, user: 'service', pass: 'wrong' })).toMatchObject({
       ok: false,
       error: { kind: 'unavailable' },

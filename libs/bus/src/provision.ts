@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Result, type StreamName, type Unavailable, err, ok, unavailable } from '@sharedos/contracts';
 import {
-  type ConnectionOptions,
   type ConsumerInfo,
   type JetStreamManager,
   type NatsConnection,
@@ -11,6 +10,7 @@ import {
   connect,
 } from 'nats';
 import { PROVISIONER, serviceInboxPrefix } from './permissions.ts';
+import { type SignIn, signIn } from './sign-in.ts';
 import { type ConsumerSettings, type StreamOptions, type StreamSettings, consumerSettings, streamSettings } from './streams.ts';
 
 /**
@@ -31,10 +31,15 @@ const FORMER = { stream: 'TURNS', name: 'tool-executor' };
  *
  * @param connection Where to connect, as the provisioning user.
  */
-export const provision = async (connection: ConnectionOptions, options: StreamOptions = {}): Promise<Result<void, ProvisionRefusal>> => {
+export const provision = async (connection: SignIn, options: StreamOptions = {}): Promise<Result<void, ProvisionRefusal>> => {
   let nats: NatsConnection;
   try {
-    nats = await connect({ timeout: REQUEST_TIMEOUT_MS, reconnect: false, ...connection, inboxPrefix: serviceInboxPrefix(PROVISIONER) });
+    nats = await connect({
+      timeout: REQUEST_TIMEOUT_MS,
+      reconnect: false,
+      ...signIn(connection),
+      inboxPrefix: serviceInboxPrefix(PROVISIONER),
+    });
   } catch (error) {
     return unavailable(`no connection to the broker as the provisioning user: ${textOf(error)}`);
   }

@@ -7,13 +7,19 @@ import { connectBus } from './connect.ts';
 import { streamsOf } from './permissions.ts';
 import { checkStreams, describeProvisionRefusal } from './provision.ts';
 import type { Progress, ReplicaState } from './replicas.ts';
+import { withFiles } from './settings-from-files.ts';
 import { streamsUsed } from './streams-used.ts';
 
 /** Settings that every service has. Each service extends them with its own; a security setting has no default. */
 export const baseSettings = {
   SHAREDOS_NATS_URL: z.string().min(1).meta({ description: 'Address of the broker, or several separated by commas' }),
   SHAREDOS_NATS_USER: z.string().min(1).meta({ description: 'The user of this service on the broker' }),
-  SHAREDOS_NATS_PASSWORD: z.string().min(1).meta({ description: 'Its password' }),
+  SHAREDOS_NATS_PASSWORD: z.string().min(1).meta({ description: 'Its password, or the seed of its nkey' }),
+  SHAREDOS_NATS_CA_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: 'Certificates to believe the broker by, in PEM; with it there is no connection without TLS' }),
   SHAREDOS_INSTANCE: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/)
@@ -122,6 +128,7 @@ export const runService = async <Shape extends z.ZodRawShape>(
     servers: settings.SHAREDOS_NATS_URL.split(','),
     user: settings.SHAREDOS_NATS_USER,
     pass: settings.SHAREDOS_NATS_PASSWORD,
+    ...(settings.SHAREDOS_NATS_CA_FILE === undefined ? {} : { caFile: settings.SHAREDOS_NATS_CA_FILE }),
     name: `${service}/${instance}`,
     inboxPrefix: `_INBOX_SERVICE.${service}`,
     onStatus: (status) => log('broker', { status }),
@@ -160,7 +167,8 @@ export const runService = async <Shape extends z.ZodRawShape>(
 const readSettings = <Shape extends z.ZodRawShape>(service: ServiceName, shape: Shape): z.infer<z.ZodObject<Shape>> & BaseSettings => {
   const known = z.object({ ...baseSettings, ...shape });
   // An empty variable is one that was not set: container tools write them that way.
-  const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ''));
+  const set = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ''));
+  const given = withFiles(set, Object.keys(known.shape), (line) => fail(`${service}: ${line}`));
   const parsed = known.safeParse(given);
   if (parsed.success) return parsed.data as z.infer<z.ZodObject<Shape>> & BaseSettings;
   const [issue] = parsed.error.issues;

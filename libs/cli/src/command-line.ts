@@ -70,6 +70,7 @@ export const connectAs = async (
   const { name, principal, user, password } = speaker(context, as, fallback);
   const sharedos = await connectSharedOS({
     servers: context.natsUrl,
+    ...(context.caFile === undefined ? {} : { caFile: context.caFile }),
     user,
     password,
     namespaceId: context.namespaceId,

@@ -10,6 +10,8 @@ const Credentials = z.strictObject({ user: z.string(), password: z.string(), inb
 export const Context = z.strictObject({
   version: z.literal(1),
   natsUrl: z.string().min(1),
+  /** Certificates to believe the broker by, in PEM. */
+  caFile: z.string().min(1).optional(),
   namespaceId: Id,
   /** Who a command speaks for when it does not say. */
   defaultPrincipal: z.string().min(1),

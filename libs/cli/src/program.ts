@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import type { Terminal } from './command-line.ts';
 import { agentCommand } from './commands/agent.ts';
 import { auditCommand } from './commands/audit.ts';
+import { authCommand } from './commands/auth.ts';
 import { checkCommand } from './commands/check.ts';
 import { devCommand } from './commands/dev.ts';
 import { doctorCommand } from './commands/doctor.ts';
@@ -64,6 +65,7 @@ standard error, and in the document {"error":{"code","message"}} when there is n
     recordsCommand,
     auditCommand,
     whatifCommand,
+    authCommand,
     statusCommand,
     doctorCommand,
     envCommand,
@@ -76,8 +78,7 @@ standard error, and in the document {"error":{"code","message"}} when there is n
 
 /** Options that every command takes, wherever on the line they stand. */
 const withCommonOptions = (command: Command): Command => {
-  const leaves = command.commands.length === 0 ? [command] : command.commands;
-  for (const leaf of leaves) {
+  for (const leaf of leavesOf(command)) {
     leaf
       .option('--json', 'print JSON for programs')
       .option('--context <file>', 'context file (default: the nearest .sharedos/context.json, or $SHAREDOS_CONTEXT)');
@@ -88,6 +89,8 @@ const withCommonOptions = (command: Command): Command => {
   }
   return command;
 };
+
+const leavesOf = (command: Command): readonly Command[] => (command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf));
 
 const prepared = (command: Command, terminal: Terminal): Command => {
   command

@@ -41,7 +41,10 @@ export interface ConnectOptions {
   /** URLs of the broker, `nats://host:port`. */
   readonly servers: string | readonly string[];
   readonly user: string;
+  /** The password, or the seed of the user's nkey. */
   readonly password: string;
+  /** Certificates to believe the broker by, in PEM. With it, or `tls://` in a URL, there is no connection without TLS. */
+  readonly caFile?: string;
   readonly namespaceId: string;
   /** Who this connection is. The broker holds the user to it: naming somebody else only makes every call refused. */
   readonly principal: Address;
@@ -104,6 +107,7 @@ export const connectSharedOS = async (options: ConnectOptions): Promise<SharedOS
     servers: options.servers,
     user: options.user,
     pass: options.password,
+    ...(options.caFile === undefined ? {} : { caFile: options.caFile }),
     name: options.name ?? `client/${encodeName(...addressPath(principal))}`,
     inboxPrefix: inboxPrefix(namespaceId, principal),
     ...(options.connectTimeoutMs === undefined ? {} : { connectTimeoutMs: options.connectTimeoutMs }),

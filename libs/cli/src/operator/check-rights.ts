@@ -13,6 +13,7 @@ export const checkRights = async (context: Context, name: string): Promise<reado
     return [error('principal_unknown', `the context has no credentials for ${name}`, 'correct its "defaultPrincipal"')];
   const connecting = connectBus({
     servers: context.natsUrl.split(','),
+    ...(context.caFile === undefined ? {} : { caFile: context.caFile }),
     user: credentials.user,
     pass: credentials.password,
     inboxPrefix: credentials.inboxPrefix,

@@ -19,6 +19,7 @@ export const connectOperator = async (context: Context): Promise<Bus> => {
   try {
     return await connectBus({
       servers: context.natsUrl.split(','),
+      ...(context.caFile === undefined ? {} : { caFile: context.caFile }),
       user: operator.user,
       pass: operator.password,
       inboxPrefix: operator.inboxPrefix,
