@@ -1,18 +1,23 @@
 // `npm run bench`: measures the real system, or the kernel alone, against what bounds it. See docs/performance.md.
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
+import { benchAudit } from './audit.ts';
 import { benchCalls } from './call.ts';
 import { benchGrants } from './grants.ts';
 import { benchKernel } from './kernel.ts';
+import { benchMessages } from './messages.ts';
 import { tableOf } from './rows.ts';
 import { benchTools } from './tools.ts';
 
-const USAGE = `usage: npm run bench -- [call | kernel | tools | grants] [--quick] [--json] [--cpu-profiles FOLDER]
+const USAGE = `usage: npm run bench -- [call | kernel | tools | grants | audit | messages] [--quick] [--json] [--cpu-profiles FOLDER]
 
   call      one mediated tool call, its floors, decisions and opening a turn (under two minutes)
   kernel    one decision in process, beside other libraries and the plain walk (under a minute); starts no server
   tools     files.read and files.search beside the same done bare, and a catalogue listed (under a minute); starts no server
   grants    a million grants folded, kept and started from, what openings and decisions take of them, here and over the wire (minutes)
+  audit     records on their way to a subscriber, a million of them looked up, the proof, growth, and a rebuild (minutes)
+
+  messages  a message sent, and a request of a turn with its reply, against their sequential floors (under two minutes)
 
   --quick   few and short runs, under half a minute: to see that it works
   --json    print {"rows":[…]} and nothing else (with npm run, say: npm run --silent bench -- call --json)
@@ -32,7 +37,7 @@ const main = async (): Promise<number> => {
     },
   });
   const [name = 'call', ...more] = positionals;
-  if (values.help || more.length > 0 || !['call', 'kernel', 'tools', 'grants'].includes(name)) {
+  if (values.help || more.length > 0 || !['call', 'kernel', 'tools', 'grants', 'audit', 'messages'].includes(name)) {
     process.stderr.write(USAGE);
     return values.help ? 0 : 2;
   }
@@ -49,7 +54,11 @@ const main = async (): Promise<number> => {
         ? await benchTools({ quick, say })
         : name === 'grants'
           ? await benchGrants({ quick, say })
-          : await benchCalls({ quick, say, cpuProfiles });
+          : name === 'audit'
+            ? await benchAudit({ quick, say })
+            : name === 'messages'
+              ? await benchMessages({ quick, say })
+              : await benchCalls({ quick, say, cpuProfiles });
   process.stdout.write(values.json ? `${JSON.stringify({ rows })}\n` : `\n${tableOf(rows)}\n`);
   return 0;
 };
