@@ -25,6 +25,7 @@ export const foldRows = async (grants: number, runs: number, say: (line: string)
   const few = grants / 10;
   const figures = {
     seconds: [] as number[],
+    processor: [] as number[],
     bytes: [] as number[],
     few: [] as number[],
     keep: [] as number[],
@@ -35,10 +36,11 @@ export const foldRows = async (grants: number, runs: number, say: (line: string)
   try {
     for (let run = 1; run <= runs; run += 1) {
       say(`folding ${few} and ${grants} grants, ${run} of ${runs} …`);
-      figures.few.push(folded(few).seconds);
+      figures.few.push(folded(few).processor);
       const before = bytesUsed();
-      const { index, seconds } = folded(grants);
+      const { index, seconds, processor } = folded(grants);
       figures.seconds.push(seconds);
+      figures.processor.push(processor);
       figures.bytes.push((bytesUsed() - before) / grants);
       const place = { path: join(folder, 'authority.snapshot'), storeId: 'bench', secret: 'the secret of a bench that nobody needs' };
       figures.keep.push(await secondsOf(() => writeSnapshot(place, grants, index.snapshot())));
@@ -57,12 +59,12 @@ export const foldRows = async (grants: number, runs: number, say: (line: string)
   const each = (seconds: readonly number[], of: number): readonly number[] => seconds.map((all) => (all / of) * 1_000_000);
   const params = { grants };
   return [
-    { name: 'fold, processor time', params, unit: 's', values: figures.seconds, target: 15 * (grants / 1_000_000) },
+    { name: 'fold', params, unit: 's', values: figures.seconds, target: 15 * (grants / 1_000_000) },
     {
       name: 'fold, processor time of one',
       params,
       unit: 'µs',
-      values: each(figures.seconds, grants),
+      values: each(figures.processor, grants),
       floors: each(figures.few, few),
       target: 1.5,
     },
