@@ -1,4 +1,5 @@
 import { AccessContext, CapabilityGrant, CapabilityRequirement, NameId, ToolCall, instantOf } from '@sharedos/contracts';
+import { ESCALATE_TOOL } from '@sharedos/kernel';
 import type { Bag, Case, Step } from '../runner/case.ts';
 
 /** Operations that no service offers a message for, and why. */
@@ -12,7 +13,6 @@ const NO_MESSAGE: Readonly<Record<string, string>> = {
   moveTool: 'the tools of an executor are those it was started with',
   sendMessage: 'messages are the messaging-router’s, which delivers into its own inboxes: a case replaces that transport',
   readAgentCard: 'no message reads an agent card',
-  recordEscalation: 'an escalation is recorded by the turn that asks for it',
   setPolicy: 'a host policy is a port of the embedding host; the services have none to install',
   remove: 'the log forgets nothing',
 };
@@ -84,14 +84,10 @@ const unaskable = (world: Bag, step: Step): string | undefined => {
     const { tool, arguments: given, callId = 'call', traceId = 'trace', requestedAt = world['clock'] } = input;
     if (!ToolCall.safeParse({ id: callId, tool, arguments: given, traceId, requestedAt }).success)
       return 'the envelope refuses such a call, before the kernel of the turn is asked';
-    if (String(tool).startsWith('sharedos.')) return 'the executor registers no tool of the kernel’s own';
+    const isRegistered = tool === ESCALATE_TOOL && world['escalationTool'] === true;
+    if (String(tool).startsWith('sharedos.') && !isRegistered) return 'the executor registers no other tool of the kernel’s own';
   }
   if (op === 'issue' && !CapabilityGrant.safeParse(input['grant']).success) return 'the log cannot hold a malformed grant';
-  if (op === 'runTurn') {
-    const { agent } = input as { readonly agent: unknown };
-    if (JSON.stringify(agent) !== JSON.stringify(context['actor' as keyof typeof context]))
-      return 'a turn request states no actor: it is the agent that is asked for';
-  }
   return undefined;
 };
 

@@ -5,12 +5,14 @@ import {
   type ExecutionOptions,
   PROTOCOL_VERSION,
   type ToolCall,
+  sameAddress,
 } from '@sharedos/contracts';
 import { publishToolDefinition, reachThroughTools, toolCatalogHash } from '@sharedos/kernel';
 import { type Bag, type Step, UnknownToRunner } from '../runner/case.ts';
 import { type Observed, observedOf, outcomesOf } from '../runner/observed.ts';
 import { newScript, turnAnswer } from '../runner/script.ts';
 import { ServiceTurn } from './service-turn.ts';
+import { HOST } from './system.ts';
 import type { ServicesWorld } from './world.ts';
 
 interface Asked {
@@ -48,6 +50,9 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     if (reach.status === 'unavailable') return { ...reach };
     return { status: 'computed', reach: reachThroughTools(reach.reach, await turn.list()) };
   },
+  recordEscalation: async (_, { turn, context, input }) => ({
+    escalation: await turn.ask(context, input['reason'] as string, input['requestedAuthority']),
+  }),
   openTurn: async (world, { turn, input }) => {
     const opened = await turn.open();
     world.turns.set(input['turn'] as string, turn);
@@ -87,14 +92,18 @@ const runTurn = async (world: ServicesWorld, context: AccessContext, input: Bag)
   const played = newScript(world, script as Bag[], async (step) => answer(world, step));
   scene.scripts.set(executionId, played);
   const { authority, owner, purpose, traceId } = context;
+  const { actor } = context;
+  // A request that says nothing of it is for the agent as itself. Only a host may say otherwise.
+  const isAsOther = !sameAddress(actor, agent as AgentAddress);
   const submitted = await (
-    await client(context.namespaceId, authority)
+    await client(context.namespaceId, isAsOther ? HOST : authority)
   ).turns.submit({
     version: PROTOCOL_VERSION,
     executionId,
     agent: agent as AgentAddress,
     requestedAt: world.clock,
     owner,
+    ...(isAsOther ? { context: { actor, authority, owner, purpose, traceId } } : {}),
     message: {
       version: PROTOCOL_VERSION,
       id: world.nextId('message'),

@@ -3,15 +3,19 @@ import {
   type AccessContext,
   type AuthorizationDecision,
   type CapabilityRequirement,
+  EscalationOpen,
+  EscalationOpenReply,
   type ExecutionResult,
   type ReachResult,
   type ToolCall,
   type ToolDefinition,
   type ToolResult,
   hashOf,
+  namespaceSubject,
   timestampOf,
 } from '@sharedos/contracts';
-import { authorityResolved, authorizationChecked, decidedWithoutAuthority } from '@sharedos/kernel';
+import { authorityResolved, authorizationChecked, capabilityRequestOf, decidedWithoutAuthority, escalationIdOf } from '@sharedos/kernel';
+import { keepQuestion } from '../../../services/tool-executor/src/keep-question.ts';
 import { LedgerTurn } from '../../../services/tool-executor/src/ledger-turn.ts';
 import { TurnLease, usesIn } from '../../../services/tool-executor/src/turn-lease.ts';
 import { TurnWrites } from '../../../services/tool-executor/src/turn-writes.ts';
@@ -20,6 +24,7 @@ import type { ServicesSystem } from './system.ts';
 
 const NO_HOST_PORTS = { hostCeiling: 'absent', policy: undefined } as const;
 const VALID_FOR_MS = 1_000_000;
+const KEPT_MS = 10_000;
 
 /**
  * One open turn over the services: opened once at an authorizer, asked as the executor asks, with its calls on record in the
@@ -54,6 +59,7 @@ export class ServiceTurn {
       ids: randomUUID,
       distrust: async () => undefined,
       onProviderError: () => undefined,
+      keepQuestion: keepQuestion(system.executorBus),
     };
     this.#lease = new TurnLease(this.#ports, this.#identity);
   }
@@ -115,6 +121,37 @@ export class ServiceTurn {
 
   async invoke(context: AccessContext, call: ToolCall): Promise<ToolResult> {
     return (await this.#turn()).invokeTool(context, call, new AbortController().signal);
+  }
+
+  /** Asks whoever owns what the turn is about, as the executor does, and reads the question back as the owner finds it. */
+  async ask(context: AccessContext, reason: string, wanted: unknown): Promise<Record<string, unknown>> {
+    const { namespaceId, actor, owner, authority, purpose } = context;
+    const asked = { requester: actor, owner, authority, purpose, reason };
+    let id = escalationIdOf(namespaceId, asked);
+    if (wanted === undefined) await (await this.#turn()).recordEscalation(context, { reason });
+    else id = await this.#askFor(context, reason, wanted);
+    const shown = await (await this.#system.client(namespaceId, owner)).escalations.show(id);
+    if (!shown.ok) throw new Error(`the question was not kept: ${JSON.stringify(shown.error)}`);
+    const { question, status } = shown.value.escalation;
+    const { reviewer, requestedAt, requestedAuthority } = question;
+    const stub = { reason: question.reason, reviewer, requestedAt, status: status === 'open' ? 'pending' : status };
+    return { ...stub, ...(requestedAuthority === undefined ? {} : { requestedAuthority }) };
+  }
+
+  /** A question that names what it wants comes from the host: the kernel describes it, and the authorizer keeps it. */
+  async #askFor(context: AccessContext, reason: string, wanted: unknown): Promise<string> {
+    const { namespaceId, actor, owner, authority, purpose, traceId, now } = context;
+    const minted = capabilityRequestOf(context, wanted);
+    if (!minted.ok) throw new Error('that is no ask');
+    const { value: requestedAuthority } = minted;
+    const question = {
+      ...{ id: requestedAuthority.id, requester: actor, owner, authority, reviewer: owner, purpose, reason, traceId },
+      ...{ executionId: this.#turnId, requestedAuthority, requestedAt: now },
+    };
+    const subject = namespaceSubject('escalation.open', namespaceId);
+    const kept = await this.#system.executorBus.request(subject, EscalationOpen, { question }, EscalationOpenReply, { timeoutMs: KEPT_MS });
+    if (!kept.ok || !kept.value.ok) throw new Error(`the question was not kept: ${JSON.stringify(kept)}`);
+    return requestedAuthority.id;
   }
 
   /** A turn that only asks writes the load that failed itself; the calls of a turn write their own. */

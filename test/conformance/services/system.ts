@@ -1,5 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { type Bus, AuthorityClient, type Route, connectBus, serveRoutes, storeAudit, WORK_QUEUES, workQueue } from '@sharedos/bus';
+import {
+  type Bus,
+  AuthorityClient,
+  type Roots,
+  type Route,
+  connectBus,
+  serveRoutes,
+  storeAudit,
+  WORK_QUEUES,
+  workQueue,
+} from '@sharedos/bus';
 import { type SharedOS, connectSharedOS } from '@sharedos/client';
 import {
   type Address,
@@ -16,6 +26,7 @@ import {
   type UseTaken,
   addressKey,
   ok,
+  sameAddress,
   timestampOf,
   unavailable,
 } from '@sharedos/contracts';
@@ -66,6 +77,9 @@ export interface ServicesSystem {
   stop(): Promise<void>;
 }
 
+/** May say as whom a turn runs, in the namespaces that it was started for. */
+export const HOST = { kind: 'service', serviceId: 'conformance-host' } as const satisfies Address;
+
 const DEADLINE_MS = 10_000;
 const LEASE_MS = 30_000;
 /** Events say when they were appended, and no turn is admitted before that: earlier than the clock of any case. */
@@ -81,14 +95,21 @@ export const startServices = async (
     for (const close of closers.reverse()) await close();
   };
   try {
-    return await composed(stack, closers, stop);
+    const hosted = principals.filter(({ principal }) => sameAddress(principal, HOST));
+    const trustedHosts = Object.fromEntries(hosted.map(({ namespaceId }): [string, readonly Address[]] => [namespaceId, [HOST]]));
+    return await composed(stack, trustedHosts, closers, stop);
   } catch (error) {
     await stop();
     throw error;
   }
 };
 
-const composed = async (stack: LocalStack, closers: (() => Promise<unknown>)[], stop: () => Promise<void>): Promise<ServicesSystem> => {
+const composed = async (
+  stack: LocalStack,
+  trustedHosts: Roots,
+  closers: (() => Promise<unknown>)[],
+  stop: () => Promise<void>,
+): Promise<ServicesSystem> => {
   const scene: Scene = {
     clockMs: 0,
     registry: new ToolRegistry(),
@@ -194,6 +215,7 @@ const composed = async (stack: LocalStack, closers: (() => Promise<unknown>)[], 
       },
       horizonMs: 86_400_000,
       skewMs: 30_000,
+      trustedHosts,
     },
     audit: audited(executorBus),
     clock,

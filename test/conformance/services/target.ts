@@ -1,4 +1,4 @@
-import { type Address, canonicalJson } from '@sharedos/contracts';
+import { type Address, canonicalJson, sameAddress } from '@sharedos/contracts';
 import type { Bag, Case } from '../runner/case.ts';
 import type { Observed } from '../runner/observed.ts';
 import type { Violation } from '../runner/expectations.ts';
@@ -6,7 +6,7 @@ import { type Target, embedded } from '../runner/target.ts';
 import { BY_DESIGN } from './by-design.ts';
 import { cannotRun } from './cannot-run.ts';
 import { perform } from './perform.ts';
-import { type ServicesSystem, startServices } from './system.ts';
+import { HOST, type ServicesSystem, startServices } from './system.ts';
 import { ServicesWorld } from './world.ts';
 
 /** The services, until they are stopped. */
@@ -47,11 +47,16 @@ export const servicesTarget = async (cases: readonly Case[]): Promise<ServicesTa
   };
 };
 
-const requestersOf = ({ world, steps }: Case, prefix: string): { readonly namespaceId: string; readonly principal: Address }[] =>
-  steps
-    .filter(({ op }) => op === 'runTurn')
-    .map(({ as }) => ({ ...(world['context'] as Bag), ...as }))
-    .map(({ namespaceId, authority }: Bag) => ({ namespaceId: prefix + String(namespaceId), principal: authority as Address }));
+/** Whoever speaks for itself in a case: who asks for a turn, and whose question is read. */
+const requestersOf = ({ world, steps }: Case, prefix: string): { readonly namespaceId: string; readonly principal: Address }[] => {
+  const speakers = steps.flatMap(({ op, as, input }) => {
+    const { namespaceId, actor, authority, owner }: Bag = { ...(world['context'] as Bag), ...as };
+    const isAsOther = op === 'runTurn' && !sameAddress(actor as Address, input?.['agent'] as Address);
+    const speaker = isAsOther ? HOST : op === 'runTurn' ? authority : op === 'recordEscalation' ? owner : undefined;
+    return speaker === undefined ? [] : [{ namespaceId: prefix + String(namespaceId), principal: speaker as Address }];
+  });
+  return [...new Map(speakers.map((speaker) => [canonicalJson(speaker), speaker])).values()];
+};
 
 /** What a caller acts on in an answer; identifiers, instants and texts are each run's own. */
 const ACTED_ON = ['allowed', 'reasonCode', 'matchedGrantId', 'status', 'code', 'tools', 'output', 'started', 'endedBy', 'outcomes'];
