@@ -314,6 +314,13 @@ export const SECTIONS: readonly Section[] = [
           'the reason of the record',
         ],
         ['operation_aborted', 'kernel', 'an effect was begun and nobody can tell how it ended', 'the code', RECORD],
+        [
+          'not_a_trusted_host',
+          'tool-executor',
+          'the request states a context, which only a configured host may',
+          'the code',
+          '`turn.ended` denied',
+        ],
         ['turn_not_found', 'tool-executor', "the caller has no such turn; another's looks the same", 'the code', 'nothing'],
         ['turn_taken', 'tool-executor', 'the turn was taken while it was being cancelled', 'the code, retryable', 'nothing'],
         [

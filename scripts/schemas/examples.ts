@@ -192,6 +192,7 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
         options: { maxSteps: 8, maxToolCalls: 8, timeoutMs: 30_000 },
       },
       'other-owner': { ...request, owner: bob },
+      'of-a-host': { ...request, context: { actor: scout, authority: bob, owner: alice, purpose: 'hand over', traceId: 'trace-1' } },
     },
     invalid: {
       'blank-id': { ...request, executionId: '  ' },
@@ -202,6 +203,8 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
       'tool-with-space': { ...request, tools: ['files read'] },
       'repeated-tool-namespace': { ...request, toolNamespaces: ['files', 'files'] },
       'states-authority': { ...request, authority: bob },
+      'states-half-a-context': { ...request, context: { actor: scout, authority: bob } },
+      'states-the-time': { ...request, context: { actor: scout, authority: bob, owner: bob, purpose: 'p', traceId: 't', now: at } },
       'message-without-sender': { ...request, message: without(message, 'sender') },
       'no-offset-colon': { ...request, requestedAt: '2026-01-01t12:00:00z' },
       'other-version': { ...request, version: '2' },

@@ -1,4 +1,5 @@
-import { SCHEMA_HEADER } from '@sharedos/contracts';
+import type { Roots } from '@sharedos/bus';
+import { type Address, SCHEMA_HEADER } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { type AcceptanceRules, acceptRequest } from './accept-request.ts';
 import { NOON, alice, scout } from './turn.fixture.ts';
@@ -55,6 +56,48 @@ describe('a turn request', () => {
     const carol = { kind: 'human', userId: 'carol' };
     expect(accepted({ owner: carol })).toMatchObject({ ok: true, value: { context: { authority: alice, owner: carol } } });
     expect(accepted({ authority: carol })).toMatchObject({ ok: false, error: { error: { code: 'invalid_request' } } });
+  });
+
+  describe('of a host that states the context', () => {
+    const host = { kind: 'service', serviceId: 'host' } as const;
+    const carol = { kind: 'human', userId: 'carol' } as const;
+    const clerk = { kind: 'agent', agentId: 'clerk' } as const;
+    const stated = { actor: clerk, authority: carol, owner: alice, purpose: 'p2', traceId: 'trace-2' };
+    const from = { namespaceId: 'w1', requester: host };
+    const asked = (requester: Address, trustedHosts: Roots | undefined, more: object = {}) =>
+      acceptRequest(
+        { data: Buffer.from(JSON.stringify({ ...request, context: stated, ...more })), header: () => undefined },
+        { ...from, requester },
+        noon,
+        trustedHosts === undefined ? rules : { ...rules, trustedHosts },
+      );
+
+    it('runs under it, at our own time and with the tools that are on', () =>
+      expect(asked(host, { w1: [host] })).toMatchObject({
+        ok: true,
+        value: { requester: host, context: { ...stated, namespaceId: 'w1', enabledToolNamespaces: ['files', 'repo'], now: NOON } },
+      }));
+    it.each<[string, Address, Roots | undefined]>([
+      ['no host is trusted', host, undefined],
+      ['another is', host, { w1: [{ kind: 'service', serviceId: 'other' }] }],
+      ['it is trusted elsewhere', host, { w2: [host] }],
+      ['it is no service, whatever is listed', carol, { w1: [carol] }],
+    ])('is refused where %s, and on record as of who sent it', (_, requester, trustedHosts) =>
+      expect(asked(requester, trustedHosts, { message: { ...request.message, sender: requester } })).toMatchObject({
+        ok: false,
+        error: { error: { code: 'not_a_trusted_host' }, context: { authority: requester, actor: scout } },
+      }),
+    );
+    it('is held to being the sender of its message as long as it states none', () => {
+      expect(asked(host, { w1: [host] }, { context: undefined })).toMatchObject({
+        ok: false,
+        error: { error: { code: 'identity_mismatch' } },
+      });
+      expect(asked(host, { w1: [host] }, { context: undefined, message: { ...request.message, sender: host } })).toMatchObject({
+        ok: true,
+        value: { context: { authority: host, actor: scout } },
+      });
+    });
   });
 
   it('may narrow the tool namespaces that are on, and add none', () => {

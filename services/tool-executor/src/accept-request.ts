@@ -1,4 +1,4 @@
-import type { StoredMessage } from '@sharedos/bus';
+import { type Roots, type StoredMessage, isRoot } from '@sharedos/bus';
 import {
   type AccessContext,
   type Address,
@@ -44,6 +44,8 @@ export interface AcceptanceRules {
   /** How old a request may be: the ledger remembers an execution id at least that long. */
   readonly horizonMs: number;
   readonly skewMs: number;
+  /** Service principals that may state the whole context of a turn; none when absent. */
+  readonly trustedHosts?: Roots;
 }
 
 /**
@@ -66,20 +68,28 @@ export const acceptRequest = (
   if (!decoded.ok) return err({ error: decoded.error });
   const request = decoded.value;
   const wanted = request.toolNamespaces;
+  const isHost = from.requester.kind === 'service' && isRoot(rules.trustedHosts ?? {}, from.namespaceId, from.requester);
+  const stated = isHost ? request.context : undefined;
   const context: AccessContext = {
     namespaceId: from.namespaceId,
-    actor: request.agent,
-    authority: from.requester,
-    owner: request.owner ?? from.requester,
-    purpose: request.message.purpose,
-    traceId: request.message.traceId,
+    ...(stated ?? {
+      actor: request.agent,
+      authority: from.requester,
+      owner: request.owner ?? from.requester,
+      purpose: request.message.purpose,
+      traceId: request.message.traceId,
+    }),
     enabledToolNamespaces: rules.toolNamespaces.filter((namespace) => wanted === undefined || wanted.includes(namespace)),
     now: timestampOf(now),
   };
   const refuse = (code: string, message: string): Result<never, RefusedRequest> =>
     err({ executionId: request.executionId, context, error: { code, message, retryable: false } });
 
-  if (!sameAddress(request.message.sender, from.requester)) {
+  if (request.context !== undefined && !isHost) {
+    return refuse('not_a_trusted_host', 'a request states no context: who sent it is its authority');
+  }
+  // Whoever may say under whose authority a turn runs may say from whom the message is.
+  if (stated === undefined && !sameAddress(request.message.sender, from.requester)) {
     return refuse('identity_mismatch', 'the message names a sender other than the principal that published the request');
   }
   // No grant can name it, and a record of the refusal by the authorizer could not hold its path either.

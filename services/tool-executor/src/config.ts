@@ -12,6 +12,15 @@ export const executorSettings = {
   SHAREDOS_ROOTS: rootsSetting.meta({
     description: 'Root principals of each namespace; they administer its turns, and what they grant over sharedos.admin lets others',
   }),
+  SHAREDOS_TRUSTED_HOSTS: rootsSetting
+    .refine(
+      (hosts) => Object.values(hosts).every((some) => some.every(({ kind }) => kind === 'service')),
+      'must name service principals alone',
+    )
+    .meta({
+      description:
+        'Service principals of each namespace that may say under whose authority, as whom and for what a turn runs; nobody else may',
+    }),
   SHAREDOS_TOOL_NAMESPACES: z
     .string()
     .default('')

@@ -95,7 +95,12 @@ await runService('tool-executor', executorSettings, async (settings, { bus, inst
     running,
     limits: new NamespaceLimits(namespaceSettings),
     roots: settings.SHAREDOS_ROOTS,
-    rules: { toolNamespaces: settings.SHAREDOS_TOOL_NAMESPACES, horizonMs: settings.SHAREDOS_HORIZON_MS, skewMs: CLOCK_SKEW_MS },
+    rules: {
+      toolNamespaces: settings.SHAREDOS_TOOL_NAMESPACES,
+      horizonMs: settings.SHAREDOS_HORIZON_MS,
+      skewMs: CLOCK_SKEW_MS,
+      trustedHosts: settings.SHAREDOS_TRUSTED_HOSTS,
+    },
     audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
     clock,
     ids: randomUUID,

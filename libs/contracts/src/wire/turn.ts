@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { bounded } from '../bounded.ts';
-import { UniqueIds } from '../access.ts';
+import { AccessContext, UniqueIds } from '../access.ts';
 import { ProtocolError } from '../errors.ts';
 import { ExecutionEvent, ExecutionOptions, ExecutionResult } from '../execution.ts';
 import { JsonObj } from '../json.ts';
@@ -25,6 +25,8 @@ export const TurnRequest = wireMessage(
     message: MessageEnvelope,
     requestedAt: Ts,
     owner: Address.optional(),
+    /** Of a trusted host alone: under whose authority, as whom, over whose resources and for what, instead of its own. */
+    context: AccessContext.pick({ actor: true, authority: true, owner: true, purpose: true, traceId: true }).optional(),
     /** Names of the tools the turn asks to have; all that it may discover when absent. */
     tools: bounded(z.array(ToolName), 0, 512).optional(),
     /** Tool namespaces to use; they narrow what the operator switched on and add nothing. */
