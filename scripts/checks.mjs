@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { countReport } from './count.mjs';
+import { checkPackages } from './packages.mjs';
 import { node24, run } from './programs.mjs';
 
 const say = (text) => process.stdout.write(`${text}\n`);
@@ -19,6 +20,12 @@ const schemas = {
   run: async () => run(await node24(), ['scripts/generate-schemas.ts', '--check']),
 };
 
+const packages = {
+  name: 'packages',
+  remedy: 'each line names a package; licences that were judged are in scripts/packages.mjs',
+  run: () => checkPackages(say),
+};
+
 /** Runs each check, whatever the one before it said, and answers how many passed and failed. */
 const runChecks = async (checks) => {
   let failed = 0;
@@ -32,7 +39,7 @@ const runChecks = async (checks) => {
 };
 
 export const check = async () => {
-  const { failed } = await runChecks([types, lint, format]);
+  const { failed } = await runChecks([types, lint, format, packages]);
   return failed === 0 ? 0 : 1;
 };
 
@@ -45,7 +52,7 @@ export const check = async () => {
 export const test = async (filters) => {
   say('── servers');
   await run(await node24(), ['scripts/ensure-servers.ts']);
-  const checks = await runChecks([types, lint, format, schemas]);
+  const checks = await runChecks([types, lint, format, schemas, packages]);
   say('\n── tests');
   const tests = await runTests(filters);
   for (const name of tests.skipped) say(`not run: ${name}`);
