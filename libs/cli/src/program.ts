@@ -42,8 +42,8 @@ Examples:
   $ sharedos audit tail                            watch what is decided
 
 Exit codes: 0 done · 1 refused (also when a turn, or a call of its script, was refused or failed) · 2 wrong usage · 3 unavailable
-With --json standard output holds one JSON document, whatever happens; "audit tail --json" prints one a line. What went wrong is on
-standard error, and in the document {"error":{"code","message"}} when there is no other.`,
+With --json standard output holds one JSON document, whatever happens; "audit tail --json" and "turn watch --json" print one a
+line. What went wrong is on standard error, and in the document {"error":{"code","message"}} when there is no other.`,
     );
   for (const command of [
     upCommand,
