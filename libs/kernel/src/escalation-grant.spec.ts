@@ -1,30 +1,9 @@
 import type { EscalationQuestion } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { approvalOf, callQuestionId, composeEscalationGrant, escalationGrantId, escalationIdOf } from './escalation-grant.ts';
+import { question, requestedAuthority, vagueQuestion } from './testing/asked-question.ts';
 import { NOW, alice, at, bob, capability, carol, grantOf } from './testing/base-world.ts';
 
-const asked = capability(['Work', 'Plan'], { owner: alice, actions: ['read', 'write'] });
-const question: EscalationQuestion = {
-  id: 'ask-1',
-  requester: bob,
-  owner: alice,
-  authority: alice,
-  reviewer: carol,
-  purpose: 'p1',
-  reason: 'the plan has to be changed',
-  traceId: 'trace-1',
-  requestedAuthority: {
-    id: 'ask-1',
-    namespaceId: 'w1',
-    requester: bob,
-    owner: alice,
-    requestedAt: at('09:00:00'),
-    capabilities: [asked],
-    purpose: 'p1',
-  },
-  requestedAt: at('09:00:00'),
-};
-const { requestedAuthority: _, ...withoutAuthority } = question;
 const approve = { answer: 'approve' } as const;
 const approval = { by: carol, commandId: 'command-1', at: NOW };
 
@@ -37,7 +16,7 @@ describe('the grant of an approval', () => {
         namespaceId: 'w1',
         subject: bob,
         issuer: alice,
-        capabilities: [asked],
+        capabilities: requestedAuthority.capabilities,
         constraints: { purposes: ['p1'], expiresAt: at('11:00:00.000'), maxUses: 1, delegationDepth: 0 },
         issuedAt: at('10:00:00.000'),
         metadata: { escalationId: 'ask-1', approvedBy: carol, commandId: 'command-1' },
@@ -92,7 +71,7 @@ describe('the grant of an approval', () => {
   });
 
   it('is none where nobody said what to give', () => {
-    expect(composeEscalationGrant('w1', withoutAuthority, approve, approval)).toEqual({ ok: false, error: { code: 'nothing_to_grant' } });
+    expect(composeEscalationGrant('w1', vagueQuestion, approve, approval)).toEqual({ ok: false, error: { code: 'nothing_to_grant' } });
   });
 });
 

@@ -1,33 +1,12 @@
-import { type Address, type CapabilityRequest, EscalationEvent, type EscalationQuestion } from '@sharedos/contracts';
+import { type Address, EscalationEvent } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { Defect } from './decider.ts';
 import { type EscalationCommand, escalation } from './escalation.ts';
+import { question, requestedAuthority, vagueQuestion } from './testing/asked-question.ts';
 import { NOW, alice, at, bob, capability, carol, dave, grantOf, instant } from './testing/base-world.ts';
 import { given } from './testing/given.ts';
 
 const TEN = at('10:00:00.000');
-const requestedAuthority: CapabilityRequest = {
-  id: 'ask-1',
-  namespaceId: 'w1',
-  requester: bob,
-  owner: alice,
-  requestedAt: at('09:00:00'),
-  capabilities: [capability(['Work', 'Plan'], { owner: alice, actions: ['read', 'write'] })],
-  purpose: 'p1',
-};
-const question: EscalationQuestion = {
-  id: 'ask-1',
-  requester: bob,
-  owner: alice,
-  authority: alice,
-  reviewer: carol,
-  purpose: 'p1',
-  reason: 'the plan has to be changed',
-  traceId: 'trace-1',
-  requestedAuthority,
-  requestedAt: at('09:00:00'),
-  expiresAt: at('12:00:00'),
-};
 const answer = (changes: Parameters<typeof grantOf>[1] = {}) =>
   grantOf('answer', { capabilities: requestedAuthority.capabilities, purposes: ['p1'], expiresAt: at('11:00:00'), maxUses: 1, ...changes });
 const narrower = answer({ capabilities: [capability(['Work', 'Plan'], { owner: alice, actions: ['read'] })] });
@@ -69,8 +48,7 @@ describe('approving an escalation', () => {
   it('is told as narrowed when it gives less than was asked', () =>
     given(escalation, [opened]).when(approve(carol, narrower)).thenEvents(narrowed));
   it('gives what its reviewer says where no authority was named', () => {
-    const { requestedAuthority: _, ...open } = question;
-    given(escalation, [{ type: 'EscalationOpened', question: open }])
+    given(escalation, [{ type: 'EscalationOpened', question: vagueQuestion }])
       .when(approve(carol, narrower))
       .thenEvents({ ...narrowed, type: 'EscalationApproved' });
   });
@@ -109,8 +87,7 @@ describe('a registered reviewer', () => {
       .thenEvents({ ...refused, by: dave });
   });
   it('gives nothing where the question names nothing that it could be measured by', () => {
-    const { requestedAuthority: _, ...vague } = question;
-    given(escalation, [{ type: 'EscalationOpened', question: vague }])
+    given(escalation, [{ type: 'EscalationOpened', question: vagueQuestion }])
       .when({ ...approve(), ...asRegistered } as EscalationCommand)
       .thenRefused({ code: 'wider_than_request' });
   });

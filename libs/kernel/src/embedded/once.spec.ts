@@ -1,60 +1,28 @@
 import type { AccessContext, Address, CapabilityGrant, Json, MessageEnvelope } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
-import { CapabilityAuthorizer } from '../authorizer.ts';
-import {
-  InMemoryAuditSink,
-  InMemoryGrantStore,
-  InMemoryGrantUsageStore,
-  InMemoryMessageTransport,
-  InMemoryOperationReplayStore,
-} from '../memory-ports.ts';
+import { InMemoryMessageTransport, InMemoryOperationReplayStore } from '../memory-ports.ts';
 import type { OperationClaim, OperationKey, OperationReplayStore } from '../operation-replay.ts';
 import { messageSendCapability } from '../standard-capabilities.ts';
-import { alice, at, bob, context as base, dave, grantOf, read } from '../testing/base-world.ts';
-import { SharedOSKernel } from './sharedos-kernel.ts';
+import { alice, at, bob, dave, grantOf } from '../testing/base-world.ts';
+import { call, context, opened as kernelOver, reader } from './kernel.fixture.ts';
 
-const context = (changes: Partial<AccessContext> = {}): AccessContext => base({ enabledToolNamespaces: ['files'], ...changes });
-const call = (more: object = {}) => ({
-  id: 'c-1',
-  tool: 'files.read',
-  arguments: { path: ['Work', 'a'] },
-  traceId: 'trace-1',
-  requestedAt: at('10:00:00.000'),
-  ...more,
-});
-
-const opened = (store: OperationReplayStore | undefined, more: { grants?: CapabilityGrant[]; invoke?: () => Promise<Json> } = {}) => {
+/** A kernel that remembers operations where a store is given, and what of them was entered. */
+const opened = (
+  operationReplay: OperationReplayStore | undefined,
+  more: { grants?: CapabilityGrant[]; invoke?: () => Promise<Json> } = {},
+) => {
   const { grants = [grantOf('g', { maxUses: 5 })], invoke = async () => 'text' } = more;
-  const issued = new InMemoryGrantStore();
-  for (const grant of grants) issued.issue(grant);
-  const usage = new InMemoryGrantUsageStore();
-  const audit = new InMemoryAuditSink();
   const transport = new InMemoryMessageTransport();
   const entered: string[] = [];
-  const kernel = new SharedOSKernel({
-    grantSource: issued,
-    authorizer: new CapabilityAuthorizer({ usageStore: usage }),
-    audit,
-    messageTransport: transport,
-    ...(store === undefined ? {} : { operationReplay: store }),
-  });
-  kernel.registerTool({
-    definition: {
-      name: 'files.read',
-      description: 'Reads.',
-      namespace: 'files',
-      source: 'native',
-      readWrite: 'read',
-      inputSchema: { type: 'object' },
-      requiredCapability: read([]),
-    },
-    parseArguments: (raw) => raw,
-    resolveRequirement: (_, asked) => read(asked.arguments['path'] as string[]),
+  const remembering = operationReplay === undefined ? {} : { operationReplay };
+  const { kernel, usage, audit } = kernelOver(grants, { messageTransport: transport, ...remembering });
+  const tool = reader({
     invoke: async (inside, asked) => {
       entered.push(asked.id);
       return { status: 'succeeded', callId: asked.id, tool: asked.tool, completedAt: inside.now, output: await invoke() };
     },
   });
+  kernel.registerTool(tool);
   kernel.registerResourceProvider({
     namespace: 'files',
     invoke: async ({ operationId, context: inside }) => {

@@ -14,49 +14,15 @@ import { turnAuthorityKey } from '../authority-resolver.ts';
 import { CapabilityAuthorizer } from '../authorizer.ts';
 import { ContractError, DuplicateRegistrationError, MissingRegistrationError } from '../contract-errors.ts';
 import { escalateTool } from '../escalate-tool.ts';
-import {
-  InMemoryAuditSink,
-  InMemoryGrantStore,
-  InMemoryGrantUsageStore,
-  InMemoryMessageTransport,
-  InMemoryToolNamespaceSettings,
-} from '../memory-ports.ts';
+import { InMemoryGrantStore, InMemoryGrantUsageStore, InMemoryMessageTransport, InMemoryToolNamespaceSettings } from '../memory-ports.ts';
 import { RecipientScopedMessageCapabilityResolver } from '../message-ports.ts';
 import type { ProviderErrorContext } from '../provider-error.ts';
 import type { Span } from '../spans.ts';
 import { agentExecutionCapability, messageSendCapability } from '../standard-capabilities.ts';
-import { alice, at, bob, capability, context as base, dave, grantOf, read } from '../testing/base-world.ts';
-import type { ToolHandler } from '../tool-handler.ts';
+import { alice, at, bob, capability, dave, grantOf, read } from '../testing/base-world.ts';
+import { call, context, opened, reader } from './kernel.fixture.ts';
 import { SharedOSKernel } from './sharedos-kernel.ts';
 import type { SharedOSKernelOptions } from './core.ts';
-
-const context = (changes: Partial<AccessContext> = {}): AccessContext =>
-  base({ enabledToolNamespaces: ['files', 'messages', 'sharedos'], ...changes });
-
-const reader = (more: Partial<ToolHandler> = {}): ToolHandler => ({
-  definition: {
-    name: 'files.read',
-    description: 'Reads.',
-    namespace: 'files',
-    source: 'native',
-    readWrite: 'read',
-    inputSchema: { type: 'object' },
-    requiredCapability: read([]),
-  },
-  parseArguments: (raw) => raw,
-  resolveRequirement: (_context, call) => read(call.arguments['path'] as string[]),
-  invoke: async (inside, call) => ({ status: 'succeeded', callId: call.id, tool: call.tool, completedAt: inside.now, output: 'text' }),
-  ...more,
-});
-
-const call = (more: object = {}) => ({
-  id: 'c-1',
-  tool: 'files.read',
-  arguments: { path: ['Work', 'a'] },
-  traceId: 'trace-1',
-  requestedAt: at('10:00:00.000'),
-  ...more,
-});
 
 const envelope = (more: Partial<MessageEnvelope> = {}): MessageEnvelope => ({
   version: '1',
@@ -69,25 +35,6 @@ const envelope = (more: Partial<MessageEnvelope> = {}): MessageEnvelope => ({
   createdAt: at('10:00:00.000'),
   ...more,
 });
-
-/** A kernel over the memory ports: what a host needs to run one without any server. */
-const opened = (grants: readonly CapabilityGrant[], more: Partial<SharedOSKernelOptions> = {}) => {
-  const store = new InMemoryGrantStore();
-  for (const grant of grants) store.issue(grant);
-  const audit = new InMemoryAuditSink();
-  const usage = new InMemoryGrantUsageStore();
-  const errors: [unknown, ProviderErrorContext][] = [];
-  const authorizer = new CapabilityAuthorizer({ usageStore: usage, delegationResolver: store });
-  const kernel = new SharedOSKernel({
-    grantSource: store,
-    authorizer,
-    audit,
-    onProviderError: (error, operation) => errors.push([error, operation]),
-    ...more,
-  });
-  const recorded = (): string[] => audit.events.map(({ type, outcome, reason }) => [type, outcome, reason].filter(Boolean).join(' '));
-  return { kernel, store, audit, usage, errors, recorded };
-};
 
 const code = (result: ToolResult | { status: string; error?: { code: string } }): string =>
   'error' in result && result.error !== undefined ? `${result.status} ${result.error.code}` : result.status;
