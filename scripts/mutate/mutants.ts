@@ -158,6 +158,7 @@ export const MUTANTS: readonly Mutant[] = [
       'chain.chain.slice(0, 1).find((ancestor) => answer.revokedGrantIds.includes(ancestor))',
     ],
     ['a use is reported taken only where one was', 'useTaken: consume', 'useTaken: true'],
+    ['a grant that is bound to a call covers no other', `held.boundTo !== undefined && mode === 'execute'`, 'false'],
   ]),
   ...inFile('libs/kernel/src/chain.ts', [
     ['sixteen ancestors and no more', 'chain.length >= ancestorsMax', 'chain.length > ancestorsMax'],
@@ -404,6 +405,16 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   ...inFile('libs/kernel/src/escalation.ts', [
     ['an answer gives no more than was asked', `return 'wider_than_request';`, `return undefined;`],
+    [
+      'who reviews for others answers nothing that it asked itself',
+      'registered === true && !sameAddress(by, question.requester)',
+      'registered === true',
+    ],
+    [
+      'who reviews for others gives nothing to a question that names nothing',
+      'question.requestedAuthority === undefined && !isAsked(by, question)',
+      'false',
+    ],
   ]),
   ...inFile('services/authorizer/src/admin-right.ts', [
     [
@@ -569,5 +580,52 @@ export const MUTANTS: readonly Mutant[] = [
     ['the same at another instant is the same', 'const { now: _, ...stated } = context;', 'const stated = context;'],
     ['what was stopped under way is never done again to be sure', `await settle({ state: 'interrupted' });`, ''],
     ['an answer that could not be kept is not given', '? result : refuse', '|| true ? result : refuse'],
+  ]),
+  ...inFile('libs/kernel/src/operation-calls.ts', [
+    [
+      'only what is unknown can be found out',
+      `if (call?.state === 'unknown') return ok('new');`,
+      `if (call !== undefined) return ok('new');`,
+    ],
+    ['the first finding stands', `if (calls.get(callId)?.state === 'unknown')`, 'if (calls.has(callId))'],
+    ['an answer that came late is an answer', `calls.set(record.callId, { state: 'known' });`, ''],
+  ]),
+  ...inFile('libs/kernel/src/execution.ts', [
+    ['a turn that has expired is not run', `if (record.type === 'expired') return`, `if (false && record.type === 'expired') return`],
+  ]),
+  ...inFile('libs/ledger/src/expire-turns.ts', [
+    ['what runs does not expire', 'const isDue = isOver(record) && ', 'const isDue = '],
+    ['nothing is taken out that nobody has published', ' || last.sequence > published.value', ''],
+    ['the record of expiry stays when the rest goes', 'isOld ? 0 : 1', '0'],
+  ]),
+  ...inFile('services/tool-executor/src/namespace-limits.ts', [
+    ['no more turns wait than may', 'waitingBehind >= turnsQueuedMax', 'waitingBehind >= turnsQueuedMax * 2'],
+    ['requests saved up are a second’s worth at most', 'Math.min(perSecond, counted.tokens', 'Math.min(Infinity, counted.tokens'],
+  ]),
+  ...inFile('services/tool-executor/src/accept-request.ts', [
+    ['only a service is a trusted host', `from.requester.kind === 'service' && isRoot(`, 'isRoot('],
+    ['a context stated by anybody else is refused', 'if (request.context !== undefined && !isHost) {', 'if (false) {'],
+  ]),
+  ...inFile('libs/kernel/src/escalation-grant.ts', [
+    ['an answer about one call allows it once', 'call !== undefined && usesMax !== 1', 'false'],
+  ]),
+  ...inFile('services/authorizer/src/escalations/resolve-escalation.ts', [
+    [
+      'a grant whose question was refused meanwhile is taken back',
+      'const undone = await undoApproval(this.#ports, this.#delivery, issued, at);',
+      'const undone = ok(undefined);',
+    ],
+    ['an answer about a call is bound to that call', 'this.#state.question.call?.digest', 'undefined'],
+  ]),
+  ...inFile('services/authorizer/src/escalations/keep-escalations.ts', [
+    ['an approval that was cut short is finished', `status === 'open' && issued !== undefined`, 'false'],
+    [
+      'a grant whose question was answered otherwise is taken back by any replica',
+      'isUnanswered(status) && issued !== undefined',
+      'false && issued !== undefined',
+    ],
+  ]),
+  ...inFile('services/authorizer/src/escalations/webhook.ts', [
+    ['what is told goes nowhere but where the operator said', `redirect: 'manual'`, `redirect: 'follow'`],
   ]),
 ];
