@@ -52,6 +52,7 @@ const note = (facts: Map<string, GrantFact>, { event, position }: Recorded): voi
     if (!facts.has(id)) facts.set(id, { holder: addressKey(subject), parent: parentGrantId, issuedAt: position, revokedAt: Infinity });
     return;
   }
+  if (read.type !== 'GrantRevoked') return;
   const fact = facts.get(read.grantId);
   if (fact !== undefined) fact.revokedAt = Math.min(fact.revokedAt, position);
 };
