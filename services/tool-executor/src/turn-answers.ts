@@ -1,7 +1,7 @@
 import { type Bus, backoffMs, lastOnSubject, pause } from '@sharedos/bus';
 import {
   type Address,
-  type AgentAddress,
+  AgentAddress,
   type EndedRecord,
   type ExecutionEvent,
   type ExecutionResult,
@@ -9,8 +9,6 @@ import {
   TurnEvent,
   TurnRefused,
   TurnResult,
-  decodeToken,
-  encodeToken,
   principalSubject,
 } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
@@ -65,13 +63,19 @@ export const publishEvent = (bus: Bus, { namespaceId, requester }: Requester, ev
   bus.publish(subject, TurnEvent, event, { headers: { [STATE_HEADER]: 'running', ...agentHeader(agent) } });
 };
 
-/** As a token: a header is no place for any text whatever. */
-const agentHeader = ({ agentId }: AgentAddress) => ({ [AGENT_HEADER]: encodeToken(agentId) });
+/** A header is no place for any text whatever, and not every id of an agent can be a token. */
+const agentHeader = ({ agentId }: AgentAddress) => ({ [AGENT_HEADER]: Buffer.from(JSON.stringify(agentId)).toString('base64url') });
 
 /** The agent of a turn, as its last message names it. */
 export const agentIn = (header: (name: string) => string | undefined): AgentAddress | undefined => {
-  const agentId = decodeToken(header(AGENT_HEADER) ?? '');
-  return agentId.ok && agentId.value !== '' ? { kind: 'agent', agentId: agentId.value } : undefined;
+  const encoded = header(AGENT_HEADER);
+  if (encoded === undefined) return undefined;
+  try {
+    const agent = AgentAddress.safeParse({ kind: 'agent', agentId: JSON.parse(Buffer.from(encoded, 'base64url').toString('utf8')) });
+    return agent.success ? agent.data : undefined;
+  } catch {
+    return undefined;
+  }
 };
 
 export const codeOf = (result: ExecutionResult): string | undefined => ('error' in result ? result.error?.code : undefined);
