@@ -41,6 +41,8 @@ const tools = (): readonly object[] => {
       return [tool('read', listed > 1 ? { inputSchema: { type: 'object', properties: { id: { type: 'string' } } } } : {})];
     case 'as-the-file-says':
       return [tool('read', { description: readFileSync(place, 'utf8') })];
+    case 'six-hundred':
+      return Array.from({ length: 600 }, (_, n) => tool(`read_${n}`));
     case 'many':
       return Array.from({ length: 5_000 }, (_, n) => tool(`read_${n}`));
     case 'odd-names':

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AccessContext, CapabilityGrant, JsonObj, ToolCall } from '@sharedos/contracts';
-import { SharedOSKernel, type ToolHandler } from '@sharedos/kernel';
-import { filesProvider, filesTools, ownerFolder } from '@sharedos/tools';
+import { type AccessContext, type CapabilityGrant, type JsonObj, type ToolCall, err } from '@sharedos/contracts';
+import { SharedOSKernel, type ToolHandler, ToolRegistry } from '@sharedos/kernel';
+import { filesProvider, filesTools, mcpTools, ownerFolder } from '@sharedos/tools';
 import { ALICE, contextOf } from './kernel-world.ts';
 import { type Row, percentile, rowOf } from './rows.ts';
 import { oneByOne } from './sampling.ts';
@@ -38,7 +38,12 @@ export const benchTools = async ({ quick, say }: ToolsBenchOptions): Promise<rea
     writeTree(folder);
     const tools = new Map(filesTools(filesProvider({ root })).map((tool) => [tool.definition.name, tool]));
     const kernel = kernelWithTools(TOOLS);
-    if ((await kernel.listTools(LISTING)).length !== TOOLS) throw new Error('the kernel does not list what was registered');
+    const kernelOfOwner = kernelWithServers(TOOLS);
+    for (const [listed, listing] of [
+      [kernel, LISTING],
+      [kernelOfOwner, OWN_LISTING],
+    ] as const)
+      if ((await listed.listTools(listing)).length !== TOOLS) throw new Error('the kernel does not list what was registered');
     const large = join(folder, 'large.txt');
     const works = {
       read: { ms: plan.readMs, work: () => call(tools, 'files.read', { path: ['large.txt'] }) },
@@ -46,6 +51,7 @@ export const benchTools = async ({ quick, say }: ToolsBenchOptions): Promise<rea
       search: { ms: plan.searchMs, work: () => call(tools, 'files.search', { path: ['tree'], query: QUERY }) },
       'plain scan': { ms: plan.searchMs, work: async () => plainScan(join(folder, 'tree')) },
       list: { ms: plan.listMs, work: () => kernel.listTools(LISTING) },
+      'list of servers': { ms: plan.listMs, work: () => kernelOfOwner.listTools(OWN_LISTING) },
     } as const;
     const figures = new Map<string, number[]>(Object.keys(works).map((name) => [name, []]));
     for (let round = 1; round <= plan.rounds; round += 1) {
@@ -76,6 +82,14 @@ export const benchTools = async ({ quick, say }: ToolsBenchOptions): Promise<rea
         unit: 'µs',
         values: of('list'),
         floors: of('list').map(() => LISTED_WITHIN),
+        target: 1,
+      }),
+      rowOf({
+        name: 'catalogue of MCP servers listed, against 5 ms',
+        params: { tools: TOOLS },
+        unit: 'µs',
+        values: of('list of servers'),
+        floors: of('list of servers').map(() => LISTED_WITHIN),
         target: 1,
       }),
     ];
@@ -121,19 +135,22 @@ const call = async (tools: ReadonlyMap<string, ToolHandler>, name: string, raw: 
   if (result.status !== 'succeeded') throw new Error(`${name} was refused`);
 };
 
-/** A kernel with so many tools, all of them granted, each with a schema as large as that of a files tool. */
-const kernelWithTools = (count: number): SharedOSKernel => {
-  const context = contextOf();
-  const grant: CapabilityGrant = {
+const grantOf = (namespace: string, action: string): CapabilityGrant => {
+  const { namespaceId, actor, authority } = contextOf();
+  return {
     id: 'all',
-    namespaceId: context.namespaceId,
-    subject: context.actor,
-    issuer: context.authority,
-    capabilities: [{ resource: { namespace: 'bench', path: [] }, actions: ['use'], scope: 'descendants' }],
+    namespaceId,
+    subject: actor,
+    issuer: authority,
+    capabilities: [{ resource: { namespace, path: [] }, actions: [action], scope: 'descendants' }],
     constraints: {},
     issuedAt: '2026-01-01T09:00:00Z',
   };
-  const kernel = new SharedOSKernel({ grantSource: { load: async () => [grant] } });
+};
+
+/** A kernel with so many tools, all of them granted, each with a schema as large as that of a files tool. */
+const kernelWithTools = (count: number): SharedOSKernel => {
+  const kernel = new SharedOSKernel({ grantSource: { load: async () => [grantOf('bench', 'use')] } });
   const [like] = filesTools(filesProvider({ root: tmpdir() }));
   if (like === undefined) throw new Error('there is no tool to go by');
   for (let index = 0; index < count; index += 1) {
@@ -148,4 +165,29 @@ const kernelWithTools = (count: number): SharedOSKernel => {
   return kernel;
 };
 
+/** The same with the approved tools of an owner's MCP servers, which come from a provider for each turn. */
+const kernelWithServers = (count: number): SharedOSKernel => {
+  const { namespaceId, owner } = contextOf();
+  const place = { kind: 'process', process: 'bench' } as const;
+  const inputSchema = { type: 'object', properties: { customerId: { type: 'string' } }, required: ['customerId'] };
+  const tools = Array.from({ length: count }, (_, index) => ({
+    name: `read-${index}`,
+    description: 'Reads a customer.',
+    inputSchema,
+    readOnly: true,
+    hash: 'a'.repeat(64),
+    requirement: { path: ['customers', '{arguments.customerId}'], action: 'read' },
+  }));
+  const pool = { connection: async () => err('mcp_server_unavailable' as const) };
+  const own = { namespaceId, owner, server: 'bench', place };
+  // Kept from turn to turn, as an executor keeps them until its owner changes something.
+  const registry = new ToolRegistry();
+  for (const tool of mcpTools({ pool, onChanged: () => undefined }, own, { server: 'bench', place, tools, changed: [] }))
+    registry.register(tool);
+  const kernel = new SharedOSKernel({ grantSource: { load: async () => [grantOf('mcp', 'read')] } });
+  kernel.registerToolProvider({ id: 'mcp', listTools: async () => registry.handlers() });
+  return kernel;
+};
+
 const LISTING = { ...contextOf(), enabledToolNamespaces: ['bench'] };
+const OWN_LISTING = { ...contextOf(), enabledToolNamespaces: ['mcp'] };

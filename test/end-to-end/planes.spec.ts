@@ -7,7 +7,7 @@ import type { AgentStep, RunningAgent, ScriptedCall, TurnAnswer } from '@sharedo
 import type { Address, AuditEvent } from '@sharedos/contracts';
 import { waitFor } from '@sharedos/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALICE, AUDITOR, BOB, NAMESPACE, PRINCIPALS, type TestSystem, startTestSystem } from '../support/test-system.ts';
+import { ALICE, AUDITOR, BOB, NAMESPACE, PRINCIPALS, SCOUT, type TestSystem, startTestSystem } from '../support/test-system.ts';
 
 const DEADLINE_MS = 60_000;
 const CLERK = { kind: 'agent', agentId: 'clerk' } as const satisfies Address;
@@ -38,6 +38,7 @@ beforeAll(async () => {
   const node = process.execPath;
   const processes = {
     memory: { command: node, args: [MEMORY], env: { MEMORY_FILE_PATH: '{folder}/memory.json' } },
+    many: { command: node, args: [CRM, 'six-hundred'] },
     crm: { command: node, args: [CRM, 'as-the-file-says', description], secrets: ['API_KEY'] },
   };
   writeFileSync(list, JSON.stringify({ processes }));
@@ -184,6 +185,43 @@ describe('a tool that changes after it was approved', () => {
   it('is not approved unseen', { timeout: DEADLINE_MS }, async () => {
     const approved = await (await servers()).approve('crm', { listHash: 'f'.repeat(64) });
     expect(approved).toMatchObject({ ok: false, error: { error: { code: 'mcp_list_changed' } } });
+  });
+});
+
+describe('an owner with more tools than a catalogue holds', () => {
+  const purpose = 'look customers up';
+  const named = 'mcp.many.read_599';
+
+  it('lists all of them page by page, and runs turns that name those that they want', { timeout: 2 * DEADLINE_MS }, async () => {
+    const bob = await system.client(BOB);
+    expect(await bob.mcpServers.add('many', { kind: 'process', process: 'many' })).toMatchObject({ ok: true });
+    const seen = await bob.mcpServers.inspect('many');
+    if (!seen.ok) throw new Error(JSON.stringify(seen.error));
+    expect(await bob.mcpServers.approve('many', { listHash: seen.value.listHash })).toMatchObject({ ok: true });
+    const from = { from: BOB } as const;
+    await system.grant(
+      'bob-runs-scout',
+      { namespace: 'sharedos.execution', path: ['agent', 'scout'], actions: ['invoke'], scope: 'exact' },
+      from,
+    );
+    await system.grant('many', { namespace: 'mcp', path: ['many'], actions: ['call'] }, from);
+
+    const names: string[] = [];
+    for (let after: string | undefined, more = true; more;) {
+      const page = await bob.tools.list({ purpose, agent: SCOUT, ...(after === undefined ? {} : { after }) });
+      if (!page.ok) throw new Error(JSON.stringify(page.error));
+      expect(page.value.total).toBe(600);
+      names.push(...page.value.tools.map(({ name }) => name));
+      after = page.value.next;
+      more = after !== undefined;
+    }
+    expect(new Set(names).size).toBe(600);
+
+    const calls = [{ tool: named, arguments: { customerId: 'acme' } }];
+    const all = await system.run({ from: BOB, purpose, calls });
+    expect(all.result).toMatchObject({ status: 'failed', error: { code: 'runtime_failed' } });
+    const some = await system.run({ from: BOB, purpose, calls, tools: [named] });
+    expect(codes(resultsOf(some))).toEqual(['succeeded']);
   });
 });
 

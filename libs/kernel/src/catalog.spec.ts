@@ -66,6 +66,17 @@ describe('a catalogue', () => {
   it('has a hash over its stated fields alone', () =>
     expect(toolCatalogHash(tools.map((one) => ({ ...one, alias: 'x' })))).toBe(toolCatalogHash(tools)));
   it('names the algorithm where its hash is shown', () => expect(formatCatalogHash('ab')).toBe('sha256:ab'));
+  it('has its own hash beside another that begins with the same tool', () => {
+    const [one, two, other] = publishToolCatalog([frozenCopy(tool('a')), frozenCopy(tool('b')), frozenCopy(tool('c'))]);
+    if (one === undefined || two === undefined || other === undefined) throw new Error('no tools');
+    for (const list of [[one, two], [one, other], [one], [one, two, other], [one, two]]) expect(toolCatalogHash(list)).toBe(hashOf(list));
+  });
+  it('has another hash as soon as somebody changes a tool that could be changed', () => {
+    const mutable = publishToolDefinition(tool('a'));
+    const before = toolCatalogHash([mutable]);
+    (mutable as { description: string }).description = 'Other.';
+    expect(toolCatalogHash([mutable])).not.toBe(before);
+  });
   it('has the same hash whatever its tools require', () =>
     expect(hashed(tool('a', { requiredCapability: read(['x']) }))).toBe(hashed(tool('a'))));
   it('has another hash when a description changes', () => expect(hashed(tool('a', { description: 'Other.' }))).not.toBe(hashed(tool('a'))));

@@ -92,9 +92,21 @@ export const CATALOG_HASH_FIELDS: readonly string[] = Object.freeze([
 
 /** SHA-256 of the canonical JSON of the published tools sorted by name; nothing but {@link CATALOG_HASH_FIELDS} counts. */
 export const toolCatalogHash = (tools: readonly PublishedTool[]): string => {
+  const [first] = tools;
+  const lately = first === undefined ? undefined : hashed.get(first);
+  if (lately !== undefined && sameTools(lately.tools, tools)) return lately.hash;
   const texts = [...tools].sort(byName).map((tool) => canonicalTexts.get(tool) ?? textOf(tool));
-  return sha256(`[${texts.join(',')}]`);
+  const hash = sha256(`[${texts.join(',')}]`);
+  // A tool whose text is kept can never change; of any other, the next look may find something else.
+  if (first !== undefined && tools.every((tool) => canonicalTexts.has(tool))) hashed.set(first, { tools: [...tools], hash });
+  return hash;
 };
+
+/** The catalogue hashed last of those that begin with a tool: turn after turn lists the same one, and hashing it is most of the work. */
+const hashed = new WeakMap<PublishedTool, { readonly tools: readonly PublishedTool[]; readonly hash: string }>();
+
+const sameTools = (a: readonly PublishedTool[], b: readonly PublishedTool[]): boolean =>
+  a.length === b.length && a.every((tool, index) => tool === b[index]);
 
 const textOf = (tool: PublishedTool): string =>
   canonicalJson(Object.fromEntries(Object.entries(tool).filter(([field]) => CATALOG_HASH_FIELDS.includes(field))));

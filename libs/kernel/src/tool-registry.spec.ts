@@ -132,6 +132,13 @@ describe('registering a tool', () => {
     expect(await registry.get('greet.count')?.invoke({} as never, call, new AbortController().signal)).toMatchObject({ output: 1 });
   });
 
+  it('takes what another registry holds as it is: it was parsed and can never change', () => {
+    const [first, second] = [new ToolRegistry(), new ToolRegistry()];
+    first.register(handler('greet.one'));
+    for (const entry of first.handlers()) second.register(entry);
+    expect(second.get('greet.one')).toBe(first.get('greet.one'));
+  });
+
   it('in a copy leaves the original as it was, and a colliding name is still refused', () => {
     const registry = new ToolRegistry();
     registry.register(handler('greet.one'));

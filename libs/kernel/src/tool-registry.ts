@@ -68,7 +68,11 @@ export class ToolRegistry {
   }
 }
 
+/** Entries of registries: parsed, copied and frozen, so what they were once they are. A provider may answer with them turn after turn. */
+const entries = new WeakSet<ToolHandler>();
+
 const frozenHandler = (handler: ToolHandler): ToolHandler => {
+  if (entries.has(handler)) return handler;
   const parsed = ToolDefinition.safeParse(handler.definition);
   if (!parsed.success) throw new ContractError(`not a tool definition: ${describeIssues(parsed.error)}`);
   if (typeof handler.parseArguments !== 'function' || typeof handler.invoke !== 'function') {
@@ -78,10 +82,12 @@ const frozenHandler = (handler: ToolHandler): ToolHandler => {
     throw new ContractError('resolveRequirement must be a function when it is there');
   }
   // The functions are taken now and bound, so a handler whose methods are swapped later still runs what was registered.
-  return Object.freeze({
+  const entry: ToolHandler = Object.freeze({
     definition: sealed(structuredClone(parsed.data)),
     parseArguments: handler.parseArguments.bind(handler),
     invoke: handler.invoke.bind(handler),
     ...(handler.resolveRequirement === undefined ? {} : { resolveRequirement: handler.resolveRequirement.bind(handler) }),
   });
+  entries.add(entry);
+  return entry;
 };

@@ -10,16 +10,21 @@ const ESCAPED_LONG = /[\u0000-\u0007\u000b\u000e-\u001f]/;
  * only what might be above is written out to be measured.
  */
 export const isLargerThan = (value: unknown, max: number): boolean =>
-  bytesAtMost(value as Json) > max && Buffer.byteLength(JSON.stringify(value)) > max;
+  bytesAtMost(value as Json, atWorst) > max && bytesAtMost(value as Json, ofText) > max && Buffer.byteLength(JSON.stringify(value)) > max;
 
-const bytesAtMost = (value: Json): number => {
-  if (typeof value === 'string') return stringAtMost(value);
+/** A bound of one text. */
+type TextBytes = (text: string) => number;
+
+const bytesAtMost = (value: Json, textBytes: TextBytes): number => {
+  if (typeof value === 'string') return textBytes(value);
   if (typeof value !== 'object' || value === null) return NUMBER_BYTES_MAX;
   let bytes = 2;
-  if (Array.isArray(value)) for (const item of value as readonly Json[]) bytes += 1 + bytesAtMost(item);
-  else for (const [key, member] of Object.entries(value)) bytes += 2 + stringAtMost(key) + bytesAtMost(member as Json);
+  if (Array.isArray(value)) for (const item of value as readonly Json[]) bytes += 1 + bytesAtMost(item, textBytes);
+  else for (const [key, member] of Object.entries(value)) bytes += 2 + textBytes(key) + bytesAtMost(member as Json, textBytes);
   return bytes;
 };
 
-const stringAtMost = (text: string): number =>
-  !text.isWellFormed() || ESCAPED_LONG.test(text) ? 2 + 6 * text.length : 2 + 2 * Buffer.byteLength(text);
+/** Without a look at the text: every unit of it in six characters. */
+const atWorst: TextBytes = (text) => 2 + 6 * text.length;
+
+const ofText: TextBytes = (text) => (!text.isWellFormed() || ESCAPED_LONG.test(text) ? atWorst(text) : 2 + 2 * Buffer.byteLength(text));

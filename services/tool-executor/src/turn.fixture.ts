@@ -127,10 +127,13 @@ export interface TurnWorld {
 export interface TurnWorldOptions {
   readonly tools?: readonly ToolHandler[];
   readonly opens?: () => Awaited<ReturnType<AuthorityPort['open']>>;
-  readonly reaches?: () => Result<ReachAndDiscovery, { code: 'authority_unavailable'; reason: string }>;
+  /** What is answered to a question about so many ceilings; all are in reach when it answers nothing. */
+  readonly reaches?: (count: number) => Result<ReachAndDiscovery, { code: 'authority_unavailable'; reason: string }> | undefined;
   readonly log?: MemoryRecordLog;
   /** What the counters say the turn was handed out. */
   readonly holds?: () => Awaited<ReturnType<Counters['held']>>;
+  /** As of `LedgerTurnPorts`. */
+  readonly isListable?: boolean;
   /** Wraps the ledger that the turn writes to. */
   readonly through?: (ledger: Ledger) => Ledger;
 }
@@ -164,7 +167,7 @@ export const turnWorld = async (options: TurnWorldOptions = {}): Promise<TurnWor
   const authority: AuthorityPort = {
     open: async () => options.opens?.() ?? ok(opened),
     reach: async (_, __, ceilings) =>
-      options.reaches?.() ??
+      options.reaches?.(ceilings.length) ??
       ok({
         revision: REVISION,
         reach: { status: 'computed', reach: [] },
@@ -194,6 +197,7 @@ export const turnWorld = async (options: TurnWorldOptions = {}): Promise<TurnWor
     registry,
     clock: () => clock.now(),
     ids: countingIds('record'),
+    ...(options.isListable === undefined ? {} : { isListable: options.isListable }),
     distrust: async (namespaceId: string, epoch: string) => void distrusted.push(`${namespaceId} ${epoch}`),
     onProviderError: (error: unknown, { code }: { readonly code: string }) =>
       void providerErrors.push(`${code}: ${(error as Error).message}`),
