@@ -750,6 +750,7 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
 
   'ledger.record/1': object(claimed, ['ownerId', 'turnId', 'fingerprint', 'requester', 'requestSequence'], {
     valid: {
+      'claimed-message': { ...claimed, message: { receiver: scout, purpose: 'testing', byTurn: true } },
       opened: { type: 'opened', at, revision, audit: [] },
       admitted: { type: 'admitted', at, callId: 'call-1', use, audit: [decided] },
       'admitted-under-shared-budgets': {

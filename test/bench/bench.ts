@@ -16,7 +16,6 @@ const USAGE = `usage: npm run bench -- [call | kernel | tools | grants | audit |
   tools     files.read and files.search beside the same done bare, and a catalogue listed (under a minute); starts no server
   grants    a million grants folded, kept and started from, what openings and decisions take of them, here and over the wire (minutes)
   audit     records on their way to a subscriber, a million of them looked up, the proof, growth, and a rebuild (minutes)
-
   messages  a message sent, and a request of a turn with its reply, against their sequential floors (under two minutes)
 
   --quick   few and short runs, under half a minute: to see that it works

@@ -138,6 +138,7 @@ export const ledgerContract = (adapter: string, openHarness: () => Promise<Ledge
 
       it('leaves an operation nobody claimed unknown', async () => {
         expect(await ledger.read(key)).toEqual(ok(undefined));
+        expect(await ledger.readLast(key)).toEqual(ok(undefined));
       });
 
       it('keeps apart what differs only in oddities', async () => {

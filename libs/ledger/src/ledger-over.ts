@@ -106,6 +106,12 @@ export const ledgerOver = (log: RecordLog, { readBackMs = READ_BACK_MS, readTime
 
     readAt: (place) => historyOn(placeSubject(place)),
 
+    readLast: async (key) => {
+      if (closed) return unavailable(CLOSED);
+      const stored = await log.last(operationSubject(key), readTimeoutMs);
+      return stored.ok ? historyOf(stored.value === undefined ? [] : [stored.value]) : stored;
+    },
+
     operations: async (namespaceId, kind) => {
       if (closed) return unavailable(CLOSED);
       const found = await log.marks(placesOf(namespaceId, kind), readTimeoutMs);

@@ -80,8 +80,14 @@ export interface Ledger {
   /** All records of an operation, or `undefined` when none was found; only a claim proves that there is none. */
   read(key: OperationKey): Promise<Result<OperationHistory | undefined, Unavailable>>;
 
-  /** The same of an operation that {@link operations} found. */
+  /** All records of an operation that {@link operations} found. */
   readAt(place: OperationPlace): Promise<Result<OperationHistory | undefined, Unavailable>>;
+
+  /**
+   * The last record alone, as a history of one, for an operation whose last record says enough: the log is not searched from its
+   * beginning for it.
+   */
+  readLast(key: OperationKey): Promise<Result<OperationHistory | undefined, Unavailable>>;
 
   /** The operations of a kind, in the order they were last written to. `complete`: whether those are all. */
   operations(

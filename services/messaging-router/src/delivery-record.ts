@@ -27,17 +27,25 @@ export const keyOf = (namespaceId: string, { sender, id }: Pick<MessageEnvelope,
   id,
 });
 
-/** What the record says of a message, and where it ends; `undefined` where there is none, or none any more. */
+/**
+ * What the record says of a message, and where it ends; `undefined` where there is none, or none any more. The last record says it
+ * alone, whichever it is: a step of the delivery, or the end of the send with the step that stood then.
+ */
 export const readDelivery = async (
   { ledger }: Pick<Ports, 'ledger'>,
   key: OperationKey,
 ): Promise<Result<{ readonly state: DeliveryState; readonly history: OperationHistory } | undefined, Unavailable>> => {
   if (!NameId.safeParse(key.id).success) return ok(undefined);
-  const history = await ledger.read(key);
-  if (!history.ok) return history;
-  if (history.value === undefined || history.value.records.at(-1)?.type === 'expired') return ok(undefined);
-  return ok({ state: deliveryOf(history.value.records), history: history.value });
+  const last = await ledger.readLast(key);
+  if (!last.ok) return last;
+  if (last.value === undefined || last.value.records[0].type === 'expired') return ok(undefined);
+  if (SAYS_IT_ALONE.has(last.value.records[0].type)) return ok({ state: deliveryOf(last.value.records), history: last.value });
+  const all = await ledger.read(key);
+  if (!all.ok || all.value === undefined) return all.ok ? ok(undefined) : all;
+  return ok({ state: deliveryOf(all.value.records), history: all.value });
 };
+
+const SAYS_IT_ALONE: ReadonlySet<LedgerRecord['type']> = new Set(['claimed', 'admitted', 'ended', 'delivery']);
 
 /** What is recorded together with a step of a delivery: what was decided on it, and the use that this took. */
 export interface StepRecord {
@@ -71,6 +79,8 @@ export const stepDelivery = async (
     if (!decided.ok) return err({ kind: 'refused', ...decided.error });
     const [event] = decided.value;
     if (event === undefined) return ok({ state, news: false });
+    const later = await sentLater(ports, key, event);
+    if (!later.ok) return later;
     const { use, above } = record;
     const written = await ports.ledger.resume(key, history).append({
       type: 'delivery',
@@ -78,7 +88,7 @@ export const stepDelivery = async (
       event,
       ...(use === undefined ? {} : { use }),
       ...(above === undefined ? {} : { above }),
-      audit: [...record.audit, ...sentLater(ports, history.records, event)],
+      audit: [...record.audit, ...later.value],
     });
     if (written.ok) return ok({ state: delivery.evolve(state, event), news: true });
     if (written.error.kind !== 'fenced') return unavailable('what became of the message could not be recorded');
@@ -87,12 +97,20 @@ export const stepDelivery = async (
 };
 
 /** A message that was accepted and does not arrive has one more record of how it was sent, for whoever reads its trace. */
-const sentLater = ({ ids }: Pick<Ports, 'ids'>, records: readonly LedgerRecord[], event: DeliveryEvent): readonly AuditEvent[] => {
+const sentLater = async (
+  { ids, ledger }: Pick<Ports, 'ids' | 'ledger'>,
+  key: OperationKey,
+  event: DeliveryEvent,
+): Promise<Result<readonly AuditEvent[], Unavailable>> => {
   const why = reasonOf(event);
-  const sent = records.flatMap((record) => ('audit' in record ? record.audit : [])).findLast(({ type }) => type === 'message.sent');
-  if (why === undefined || sent === undefined) return [];
+  if (why === undefined) return ok([]);
+  const read = await ledger.read(key);
+  if (!read.ok) return read;
+  const records = read.value?.records.flatMap((record) => ('audit' in record ? record.audit : []));
+  const sent = records?.findLast(({ type }) => type === 'message.sent');
+  if (sent === undefined) return ok([]);
   const { grantId: _, ...frame } = sent;
-  return [{ ...frame, id: ids(), at: event.at, ...why }];
+  return ok([{ ...frame, id: ids(), at: event.at, ...why }]);
 };
 
 const reasonOf = (event: DeliveryEvent): Pick<AuditEvent, 'outcome' | 'reason'> | undefined => {

@@ -12,25 +12,31 @@ import type { Ports } from './ports.ts';
 /** What became of one copy: taken out, left for later, or left because nothing more can leave for this recipient now. */
 type Outcome = 'over' | 'later' | 'stop';
 
+/** Few enough that one recipient's backlog does not keep the others' sends waiting. */
+const AT_ONCE = 8;
+
 /**
- * Lets go what waits for a recipient, oldest first: each message is judged by the route and decided anew at the moment it leaves, and
- * the step is on its record before it does. What a router that died left half done is finished.
+ * Lets go what waits for a recipient, a few at a time and oldest first: each message is judged by the route and decided anew at the
+ * moment it leaves, and the step is on its record before it does. What a router that died left half done is finished.
  *
  * @returns Whether all of it is settled; otherwise some of it waits on.
  */
 export const dispatchWaiting = async (ports: Ports, namespaceId: string, recipient: Address): Promise<boolean> => {
   const waiting = await ports.parked.waitingFor(namespaceId, recipient);
   if (!waiting.ok) return false;
+  const queue = [...waiting.value];
   let settled = true;
-  for (const copy of waiting.value) {
-    // Read anew for each: it may be closed while they leave, and the rest goes nowhere.
-    const route = await ports.routes.of(namespaceId, recipient);
-    if (!route.ok) return false;
-    const outcome = await settle(ports, copy, route.value);
-    if (outcome === 'over') await ports.parked.takeOut(copy);
-    if (outcome === 'stop') return false;
-    settled &&= outcome === 'over';
-  }
+  const lane = async (): Promise<void> => {
+    for (let copy = queue.shift(); copy !== undefined; copy = queue.shift()) {
+      // Read anew for each: it may be closed while they leave, and the rest goes nowhere.
+      const route = await ports.routes.of(namespaceId, recipient);
+      const outcome = route.ok ? await settle(ports, copy, route.value) : 'stop';
+      if (outcome === 'over') await ports.parked.takeOut(copy);
+      else settled = false;
+      if (outcome === 'stop') queue.length = 0;
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
   return settled;
 };
 

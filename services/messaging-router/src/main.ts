@@ -26,7 +26,6 @@ await runService('messaging-router', routerSettings, async (settings, { bus, ins
     parked,
     waiting,
     sendLeaseMs: settings.SHAREDOS_SEND_LEASE_MS,
-    wait: (ms) => pause(ms),
     audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
     clock,
     ids: randomUUID,

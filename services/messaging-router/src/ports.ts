@@ -26,8 +26,6 @@ export interface Ports {
   /** How long nothing is heard of a send before its router is taken for gone. */
   readonly sendLeaseMs: number;
   readonly clock: () => Instant;
-  /** Waits so many milliseconds of real time. */
-  readonly wait: (ms: number) => Promise<unknown>;
   readonly ids: () => string;
   readonly instance: string;
 }

@@ -208,7 +208,6 @@ export const routerWorld = (options: { readonly through?: (ledger: Ledger) => Le
     routes: new RouteLeases(bus as Ports['bus']),
     parked: new ParkedMessages(bus as Ports['bus']),
     waiting: { wake: (namespaceId, { kind }) => void world.woken.push(`${namespaceId} ${kind}`) },
-    wait: async (ms) => clock.advance(ms),
     audit: async (event) => {
       told.push(event);
       return ok(undefined);

@@ -10,7 +10,7 @@ import {
   refused,
   timestampOf,
 } from '@sharedos/contracts';
-import { deliveryOf, foldExecution, invariant, pathFault, replayAnswer } from '@sharedos/kernel';
+import { foldExecution, invariant, pathFault, replayAnswer } from '@sharedos/kernel';
 import type { LedgerClaim, OperationHistory } from '@sharedos/ledger';
 import { decideSend } from './decide-send.ts';
 import { dispatch } from './dispatch.ts';
@@ -37,6 +37,7 @@ export const sendOnce = async (ports: Ports, send: Outgoing): Promise<Reply<Deli
     operationId: envelope.id,
     traceId: envelope.traceId,
     requestSequence: 0,
+    message: { receiver: envelope.receiver, purpose: envelope.purpose, byTurn: send.callId !== undefined },
   });
   if (claimed.ok) return carryOut(ports, send, claimed.value);
   if (claimed.error.kind === 'exists') return answerAgain(ports, send, fingerprint, claimed.error.history);
@@ -127,20 +128,29 @@ const finish = async (
     ...(event === undefined ? {} : { delivery: event }),
     audit: [...decisions, sentRecord(ports, send, result, grantId)],
   };
-  let holding: LedgerClaim | undefined = claim;
-  for (let attempt = 0; holding !== undefined && attempt < FINISH_ATTEMPTS; attempt += 1) {
-    const written = await holding.append(record);
-    if (written.ok) return { ok: true, value: result };
-    holding = written.error.kind === 'fenced' ? await holdAfterDelivery(ports, send) : undefined;
+  const written = await claim.append(record);
+  if (written.ok) return { ok: true, value: result };
+  for (let attempt = 0; written.error.kind === 'fenced' && attempt < FINISH_ATTEMPTS; attempt += 1) {
+    const behind = await deliveredMeanwhile(ports, send);
+    if (behind === undefined) break;
+    // The last record says where the message is: the end repeats what stands.
+    const again = await behind.claim.append({ ...record, delivery: behind.event });
+    if (again.ok) return { ok: true, value: result };
+    if (again.error.kind !== 'fenced') break;
   }
   return refused('ledger_unavailable', 'the receipt could not be recorded; send the same message again', true);
 };
 
 /** A recipient may acknowledge a message before its send is over. Behind any other record there is another router. */
-const holdAfterDelivery = async ({ ledger }: Pick<Ports, 'ledger'>, { key }: Outgoing): Promise<LedgerClaim | undefined> => {
+const deliveredMeanwhile = async (
+  { ledger }: Pick<Ports, 'ledger'>,
+  { key }: Outgoing,
+): Promise<{ readonly claim: LedgerClaim; readonly event: DeliveryEvent } | undefined> => {
   const read = await ledger.read(key);
-  if (!read.ok || read.value?.records.at(-1)?.type !== 'delivery') return undefined;
-  return foldExecution(read.value.records).ended === undefined ? ledger.resume(key, read.value) : undefined;
+  const last = read.ok ? read.value?.records.at(-1) : undefined;
+  if (!read.ok || read.value === undefined || last?.type !== 'delivery') return undefined;
+  if (foldExecution(read.value.records).ended !== undefined) return undefined;
+  return { claim: ledger.resume(key, read.value), event: last.event };
 };
 
 const answerAgain = async (
@@ -166,8 +176,8 @@ const answerAgain = async (
   if (ports.clock() - heardOf < ports.sendLeaseMs) return refuse(failed(ports, envelope, 'replay_pending', true));
   // Its router must be gone. Decided anew and brought again, the message is handed over once all the same.
   const claim = ports.ledger.resume(send.key, history);
-  const stands = deliveryOf(history.records).status;
+  const last = history.records.at(-1);
   // It had arrived, or its route was closed after it was sent: its sender was to hear that it was accepted.
-  if (stands !== 'absent' && stands !== 'accepted') return finish(ports, send, claim, { result: accepted(ports, envelope) });
+  if (last?.type === 'delivery') return finish(ports, send, claim, { result: accepted(ports, envelope), event: last.event });
   return carryOut(ports, { ...send, turnId: ports.ids() }, claim, true);
 };

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { SharedOS } from '@sharedos/client';
+import type { HeldRoute, SharedOS } from '@sharedos/client';
 import type { Address } from '@sharedos/contracts';
 import { ALICE } from '../../support/test-system.ts';
 import type { Plan, PlannedMessage } from './plan.ts';
@@ -19,7 +19,7 @@ const SENT_AT_ONCE = 12;
 const AGAIN_MS = 250;
 const PAGE = 100;
 const ACKNOWLEDGED_AT_ONCE = 16;
-const LEASE_MS = 120_000;
+const LEASE_MS = 60_000;
 const AWAY_MS = 1_500;
 
 export interface Sending {
@@ -95,30 +95,21 @@ export const receive = async (client: SharedOS, name: string, observed: Observed
 };
 
 /** Leases a route and, whenever told, is away for a moment: what is sent meanwhile is parked. */
-export const leaseRoute = async (client: SharedOS): Promise<{ away(): Promise<void>; back(): Promise<void> }> => {
+export const leaseRoute = async (client: SharedOS): Promise<{ away(): Promise<void> }> => {
   const { route } = client.messages;
-  let lease = 0;
-  const back = async (): Promise<void> => {
+  const hold = async (): Promise<HeldRoute> => {
     for (;;) {
-      const opened = await route.open(LEASE_MS);
-      if (opened.ok) {
-        lease = opened.value.route.lease;
-        return;
-      }
+      const held = await route.hold({ ttlMs: LEASE_MS });
+      if (held.ok) return held.value;
       await pause(AGAIN_MS);
     }
   };
-  await back();
+  let held = await hold();
   return {
     away: async () => {
-      while (!(await route.pause(lease)).ok) {
-        const shown = await route.show();
-        if (shown.ok) lease = shown.value.route.lease;
-        await pause(AGAIN_MS);
-      }
+      await held.pause();
       await pause(AWAY_MS);
-      await back();
+      held = await hold();
     },
-    back,
   };
 };

@@ -160,7 +160,6 @@ const play = async (
   });
   await Promise.all(away);
   await routers.calm();
-  for (const route of routes) await route.back();
   isOver = true;
   await Promise.all(receiving);
 };

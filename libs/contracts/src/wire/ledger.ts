@@ -5,7 +5,7 @@ import { ExecutionResult } from '../execution.ts';
 import { Json } from '../json.ts';
 import { DeliveryResult } from '../messages.ts';
 import { Address, AgentAddress } from '../principals.ts';
-import { Hash, Id } from '../scalars.ts';
+import { Hash, Id, Purpose } from '../scalars.ts';
 import { Ts } from '../time.ts';
 import { ToolResult } from '../tools.ts';
 import { UseTaken, UsesAbove } from './authority.ts';
@@ -49,6 +49,8 @@ export const LedgerRecord = z.discriminatedUnion('type', [
     traceId: Id,
     agent: AgentAddress.optional(),
     requestSequence: z.int().min(0),
+    /** Of a message: what a reply to it is measured by. `byTurn`: a turn waits for the reply, and nobody else does. */
+    message: z.strictObject({ receiver: Address, purpose: Purpose, byTurn: z.boolean() }).optional(),
   }),
   z.strictObject({
     type: z.literal('opened'),
