@@ -162,6 +162,39 @@ describe('the tools that a server tells of', () => {
   });
 });
 
+describe('the connections of an executor', () => {
+  const named = (n: number, owner: Address = ALICE) => ({ ...world.own('honest', owner), server: `s${n}` });
+  const opened = async (own: ReturnType<typeof named>) => {
+    const connection = await world.pool.connection(own);
+    if (!connection.ok) throw new Error(connection.error);
+    return connection.value;
+  };
+
+  it('are so many for one owner, and give up the one that is not used for one that is', async () => {
+    begin({ connectionsOfOwnerMax: 2 });
+    const first = await opened(named(1));
+    const second = await opened(named(2));
+    const bobs = await opened(named(1, BOB));
+    const third = await opened(named(3));
+    expect([first, second, bobs, third].map((one) => one.isOpen)).toEqual([false, true, true, true]);
+  });
+
+  it('are refused past that while all are in use', async () => {
+    begin({ connectionsOfOwnerMax: 1, callMs: 600_000 });
+    const { server } = await honest();
+    const turn = new AbortController();
+    const own = world.own('never-answers');
+    const busy = world.call(own, server, 'mcp.crm.read', { customerId: 'acme' }, { signal: turn.signal });
+    const connection = await opened(own);
+    await waitFor('the call to be under way', () => connection.isBusy, 20_000);
+    await connection.tools();
+    await waitFor('the call to be under way', () => connection.isBusy, 20_000);
+    expect(await world.pool.connection(named(1))).toEqual({ ok: false, error: 'mcp_server_unavailable' });
+    turn.abort();
+    await busy.catch(() => undefined);
+  });
+});
+
 describe('the process of a server', () => {
   const environment = async (owner: Address = ALICE): Promise<{ env: Record<string, string>; cwd: string; calls: number }> => {
     const own = world.own('environment', owner);

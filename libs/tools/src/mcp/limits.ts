@@ -21,8 +21,9 @@ export interface McpLimits {
   readonly verifiedMs: number;
   /** How long after a failed connection nobody tries again. */
   readonly retryMs: number;
-  /** Connections of one executor. */
+  /** Connections of one executor, and of one owner on it: nobody's servers take the place of everybody's. */
   readonly connectionsMax: number;
+  readonly connectionsOfOwnerMax: number;
 }
 
 export const MCP_LIMITS: McpLimits = {
@@ -37,6 +38,7 @@ export const MCP_LIMITS: McpLimits = {
   verifiedMs: 60_000,
   retryMs: 2_000,
   connectionsMax: 64,
+  connectionsOfOwnerMax: 8,
 };
 
 /** A server said more than is listened to. */

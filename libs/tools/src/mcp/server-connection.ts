@@ -68,7 +68,7 @@ export class ServerConnection {
   }
 
   get isBusy(): boolean {
-    return this.#calls > 0;
+    return this.#calls > 0 || this.#listing !== undefined;
   }
 
   /** What it says of its tools: as it said it lately, where it has not told of a change since. */

@@ -30,6 +30,7 @@ export interface OwnServer {
 }
 
 interface Kept {
+  readonly owner: string;
   readonly opening: Promise<Result<ServerConnection, ServerFailure>>;
   connection?: ServerConnection;
   idle?: NodeJS.Timeout;
@@ -68,8 +69,9 @@ export class ServerPool {
       return kept.opening;
     }
     if (this.#now() - (this.#failed.get(key) ?? -Infinity) < this.#limits.retryMs) return err('mcp_server_unavailable');
-    if (!this.#hasRoom()) return err('mcp_server_unavailable');
-    const made: Kept = { opening: this.#open(own, new Map(usable)) };
+    const owner = hashOf([own.namespaceId, own.owner]);
+    if (!this.#hasRoom(owner)) return err('mcp_server_unavailable');
+    const made: Kept = { owner, opening: this.#open(own, new Map(usable)) };
     this.#kept.set(key, made);
     const opened = await made.opening;
     if (opened.ok) {
@@ -148,10 +150,18 @@ export class ServerPool {
     kept.idle.unref();
   }
 
-  #hasRoom(): boolean {
+  /** Makes room for one more, if need be by giving up the one of them that was not used for longest. */
+  #hasRoom(owner: string): boolean {
     for (const [key, kept] of this.#kept) if (kept.connection?.isOpen === false) this.#giveUp(key, kept);
-    if (this.#kept.size < this.#limits.connectionsMax) return true;
-    const idle = [...this.#kept].find(([, { connection }]) => connection !== undefined && !connection.isBusy);
+    const all = [...this.#kept];
+    const mine = all.filter(([, kept]) => kept.owner === owner);
+    const { connectionsMax, connectionsOfOwnerMax } = this.#limits;
+    if (mine.length >= connectionsOfOwnerMax) return this.#gaveUpOneOf(mine);
+    return all.length < connectionsMax || this.#gaveUpOneOf(all);
+  }
+
+  #gaveUpOneOf(kept: readonly (readonly [string, Kept])[]): boolean {
+    const idle = kept.find(([, { connection }]) => connection !== undefined && !connection.isBusy);
     if (idle !== undefined) this.#giveUp(...idle);
     return idle !== undefined;
   }
