@@ -2,6 +2,8 @@ import { askingSettings, rootsSetting } from '@sharedos/bus';
 import { z } from 'zod';
 import { parseSealKeys } from './seal-keys.ts';
 
+const RECORDS_MAX = 10_000_000;
+
 const sealKeysSetting = z.string().transform((text, context) => {
   const keys = parseSealKeys(text);
   if (keys !== undefined) return keys;
@@ -12,6 +14,19 @@ const sealKeysSetting = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+const RecordsMaxOf = z.record(z.string(), z.int().min(1).max(RECORDS_MAX));
+const recordsMaxOfSetting = z
+  .string()
+  .default('{}')
+  .transform((text, context) => {
+    try {
+      return new Map(Object.entries(RecordsMaxOf.parse(JSON.parse(text))));
+    } catch {
+      context.addIssue({ code: 'custom', message: `must be JSON of the form {"namespace": 100000}, of 1 to ${RECORDS_MAX} records each` });
+      return z.NEVER;
+    }
+  });
+
 /** Settings of the audit projector beside those of every service. */
 export const projectorSettings = {
   ...askingSettings,
@@ -20,9 +35,10 @@ export const projectorSettings = {
     .number()
     .int()
     .min(1)
-    .max(10_000_000)
+    .max(RECORDS_MAX)
     .default(500_000)
-    .meta({ description: 'Audit records kept for queries, the newest; older ones stay in the stream' }),
+    .meta({ description: 'Audit records of a namespace kept for queries, the newest; older ones stay in the stream' }),
+  SHAREDOS_RECORDS_MAX_OF: recordsMaxOfSetting.meta({ description: 'The same for some namespaces, as JSON: {"demo": 100000}' }),
   SHAREDOS_RECORDS_DB: z
     .string()
     .default(':memory:')

@@ -23,6 +23,7 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
   const records = new RecordStore(settings.SHAREDOS_RECORDS_DB, {
     streamId: stream.value.created,
     recordsMax: settings.SHAREDOS_RECORDS_MAX,
+    recordsMaxOf: settings.SHAREDOS_RECORDS_MAX_OF,
   });
   const following = followRecords(bus, records, { onParked, onDefect });
   const sealer = new Sealer({

@@ -20,7 +20,11 @@ export const recomputeRecords =
       const page = ports.records.query(namespaceId, { type: 'authorization.checked', since, until }, { after, limit });
       const records = withinOneAnswer(page.records);
       const next = records.length < page.records.length ? records.at(-1)?.sequence : page.next;
-      const told = { ...(next === undefined ? {} : { next }), heldAfter: ports.records.heldAfter, session: session.value };
+      const told = {
+        ...(next === undefined ? {} : { next }),
+        heldAfter: ports.records.heldAfter(delivery.namespaceId),
+        session: session.value,
+      };
       if (records.length === 0) return { ok: true, value: { decisions: 0, same: 0, noBasis: {}, differing: [], ...told } };
 
       const decisions = records.map(({ event }) => event);

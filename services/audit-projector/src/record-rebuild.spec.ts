@@ -100,7 +100,7 @@ describe('a read model that was interrupted', () => {
   });
 
   it.each([3, 4, 5, 6])('is so, too, when it holds the newest of them alone, one in %i', { timeout: 60_000 }, async (part) => {
-    const recordsMax = Math.floor(RECORDS / part);
+    const recordsMax = Math.floor(RECORDS / 3 / part);
     const [live, rebuilt] = [await foldInterrupted(recordsMax), await rebuild(recordsMax)];
     expect((await bytesOf(live)) === (await bytesOf(rebuilt))).toBe(true);
     const held = idsIn(rebuilt).length;

@@ -1,21 +1,22 @@
 /** Changed with the tables below: a database of another version is thrown away and folded again. */
-export const SCHEMA_VERSION = 'records/2';
+export const SCHEMA_VERSION = 'records/3';
 
 /**
+ * `namespace` has the tip of each chain; of its records, the first `letGo` are held no more, and `heldAfter` is the place of the last of those.
  * `record` holds every record of the stream; `copy` marks one whose id was seen before, and `latest` is the latest instant of it and
  * all before it: it only grows, so a time is found by it though records are not in order of their instants. `head` has the name of its
  * namespace and not its key, for heads are read beside the records, and keys follow from the records alone. Each index is one way people
  * look records up, ordered by place, so that a page of any of them reads what it shows and nothing else.
  */
 export const SCHEMA = `
-CREATE TABLE state (position INTEGER NOT NULL, headsPosition INTEGER NOT NULL, heldAfter INTEGER NOT NULL);
-INSERT INTO state VALUES (0, 0, 0);
+CREATE TABLE state (position INTEGER NOT NULL, headsPosition INTEGER NOT NULL);
+INSERT INTO state VALUES (0, 0);
 CREATE TABLE head (
   namespace TEXT NOT NULL, position INTEGER NOT NULL, sequence INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (namespace, position)
 ) WITHOUT ROWID;
 CREATE TABLE namespace (
   key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, count INTEGER NOT NULL, sequence INTEGER NOT NULL, chain BLOB NOT NULL,
-  latest INTEGER NOT NULL
+  latest INTEGER NOT NULL, heldAfter INTEGER NOT NULL, letGo INTEGER NOT NULL
 );
 CREATE TABLE record (
   sequence INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, count INTEGER NOT NULL, chain BLOB NOT NULL, copy INTEGER NOT NULL,

@@ -104,7 +104,20 @@ describe('looking records up', () => {
     expect(kept.at(-1)?.sequence).toBe(250);
     expect(kept.length).toBeGreaterThanOrEqual(100);
     expect(kept.length).toBeLessThanOrEqual(102);
-    expect(store.heldAfter).toBe((kept[0]?.sequence ?? 0) - 1);
+    expect(store.heldAfter('w1')).toBe((kept[0]?.sequence ?? 0) - 1);
+  });
+
+  it('lets go of nothing for what another namespace records, and holds each by its own limit', () => {
+    const limits = new Map([['short', 10]]);
+    const store = recordStore(100, ':memory:', 'stream-1', limits);
+    fold(store, recordOf('quiet', { namespaceId: 'quiet' }));
+    for (let index = 0; index < 300; index += 1) fold(store, recordOf(`r-${index}`), recordOf(`s-${index}`, { namespaceId: 'short' }));
+    const held = (namespaceId: string) => store.query(namespaceId, {}, { after: 0, limit: 500 }).records.length;
+    expect(['quiet', 'w1', 'short'].map(held)).toEqual([1, expect.any(Number), 10]);
+    expect(held('w1')).toBeGreaterThanOrEqual(100);
+    expect(held('w1')).toBeLessThanOrEqual(102);
+    expect([store.heldAfter('quiet'), store.heldAfter('nobody')]).toEqual([0, 0]);
+    expect(store.heldAfter('short')).toBe(store.chained('short', 0, 1)[0]!.sequence - 2);
   });
 });
 

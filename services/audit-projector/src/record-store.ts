@@ -27,8 +27,21 @@ export interface NamespaceTip extends ChainState {
 
 interface Namespace {
   readonly key: number;
+  readonly recordsMax: number;
   tip: ChainState;
   latest: number;
+  heldAfter: number;
+  /** How many of its records are held no more: the first ones. */
+  letGo: number;
+}
+
+export interface RecordLimits {
+  /** Which stream the records come from, for its sequences mean nothing in another. */
+  readonly streamId: string;
+  /** Records of a namespace that are kept, the newest; older ones stay in the stream. */
+  readonly recordsMax: number;
+  /** The same for some namespaces, where they are to have another limit. */
+  readonly recordsMaxOf?: ReadonlyMap<string, number>;
 }
 
 /**
@@ -39,28 +52,23 @@ interface Namespace {
  */
 export class RecordStore {
   readonly #database: RecordDatabase;
-  readonly #recordsMax: number;
+  readonly #limits: RecordLimits;
   readonly #namespaces = new Map<string, Namespace>();
   #position: number;
   #headsPosition: number;
-  #heldAfter: number;
-  #held: number;
 
   /**
    * @param path A file, or `:memory:`. A file of another stream, or of another version of this store, is emptied.
-   * @param streamId Which stream the records come from, for its sequences mean nothing in another.
-   * @param recordsMax Records kept, the newest; older ones stay in the stream.
    */
-  constructor(path: string, { streamId, recordsMax }: { readonly streamId: string; readonly recordsMax: number }) {
-    this.#recordsMax = recordsMax;
-    this.#database = new RecordDatabase(path, `${SCHEMA_VERSION} ${streamId}`);
-    const state = this.#run('SELECT position, headsPosition, heldAfter FROM state').get() as unknown as StateRow;
+  constructor(path: string, limits: RecordLimits) {
+    this.#limits = limits;
+    this.#database = new RecordDatabase(path, `${SCHEMA_VERSION} ${limits.streamId}`);
+    const state = this.#run('SELECT position, headsPosition FROM state').get() as unknown as StateRow;
     this.#position = state.position;
     this.#headsPosition = state.headsPosition;
-    this.#heldAfter = state.heldAfter;
-    this.#held = (this.#run('SELECT count(*) AS held FROM record').get() as { held: number }).held;
-    for (const row of this.#run('SELECT key, name, count, sequence, chain, latest FROM namespace').all() as unknown as NamespaceRow[])
-      this.#namespaces.set(row.name, { key: row.key, tip: tipOf(row), latest: row.latest });
+    const rows = this.#run('SELECT key, name, count, sequence, chain, latest, heldAfter, letGo FROM namespace').all();
+    for (const { key, name, latest, heldAfter, letGo, ...tip } of rows as unknown as NamespaceRow[])
+      this.#namespaces.set(name, { key, recordsMax: this.#maxOf(name), tip: tipOf(tip), latest, heldAfter, letGo });
   }
 
   /** The sequence of the stream up to which records have been folded. */
@@ -68,9 +76,9 @@ export class RecordStore {
     return this.#position;
   }
 
-  /** The sequence of the newest record that was let go; 0 while all are held. */
-  get heldAfter(): number {
-    return this.#heldAfter;
+  /** The sequence of a namespace's newest record that was let go; 0 while all are held. */
+  heldAfter(namespaceId: string): number {
+    return this.#namespaces.get(namespaceId)?.heldAfter ?? 0;
   }
 
   /**
@@ -82,7 +90,7 @@ export class RecordStore {
     this.#database.inTransaction(() => {
       for (const record of records) if (record.sequence > this.#position) this.#insert(record);
       this.#position = Math.max(this.#position, upTo);
-      this.#run('UPDATE state SET position = ?, heldAfter = ?').run(this.#position, this.#heldAfter);
+      this.#run('UPDATE state SET position = ?').run(this.#position);
     });
   }
 
@@ -116,14 +124,8 @@ export class RecordStore {
   /** The chain's value after a namespace's record of this number; `undefined` when it is not held. */
   chainAt(namespaceId: string, count: number): ChainState | undefined {
     const namespace = this.#namespaces.get(namespaceId);
-    if (namespace?.tip.count === count) return namespace.tip;
-    const row =
-      namespace === undefined
-        ? undefined
-        : (this.#run('SELECT count, sequence, chain FROM record WHERE namespace = ? AND count = ?').get(namespace.key, count) as
-            | { count: number; sequence: number; chain: Uint8Array }
-            | undefined);
-    return row === undefined ? undefined : tipOf(row);
+    if (namespace === undefined) return undefined;
+    return namespace.tip.count === count ? namespace.tip : this.#linkOf(namespace.key, count);
   }
 
   /** How far the stream of heads was read. */
@@ -198,32 +200,41 @@ export class RecordStore {
       latest,
       namespace.key,
     );
-    this.#held += 1;
-    this.#forgetOldest();
+    this.#forgetOldest(namespace);
   }
 
   #namespace(name: string): Namespace {
     const known = this.#namespaces.get(name);
     if (known !== undefined) return known;
     const tip = { count: 0, sequence: 0, chain: chainStart(name) };
-    const added = this.#run('INSERT INTO namespace (name, count, sequence, chain, latest) VALUES (?, 0, 0, ?, 0)').run(
-      name,
-      Buffer.from(tip.chain, 'hex'),
-    );
-    const namespace = { key: Number(added.lastInsertRowid), tip, latest: 0 };
+    const added = this.#run(
+      'INSERT INTO namespace (name, count, sequence, chain, latest, heldAfter, letGo) VALUES (?, 0, 0, ?, 0, 0, 0)',
+    ).run(name, Buffer.from(tip.chain, 'hex'));
+    const key = Number(added.lastInsertRowid);
+    const namespace = { key, recordsMax: this.#maxOf(name), tip, latest: 0, heldAfter: 0, letGo: 0 };
     this.#namespaces.set(name, namespace);
     return namespace;
   }
 
-  #forgetOldest(): void {
+  /** A namespace is held by its own limit, so that none pushes out what another has. */
+  #forgetOldest(namespace: Namespace): void {
+    const { key, recordsMax, tip } = namespace;
     // In large steps, for finding and deleting cost much the same for one record as for a thousand; and after one certain record each, so
     // that what is held does not depend on how many were folded at once.
-    const over = this.#held - this.#recordsMax;
-    if (over <= this.#recordsMax / 100) return;
-    const last = this.#run('SELECT sequence FROM record ORDER BY sequence LIMIT 1 OFFSET ?').get(over - 1) as { sequence: number };
-    this.#run('DELETE FROM record WHERE sequence <= ?').run(last.sequence);
-    this.#held -= over;
-    this.#heldAfter = last.sequence;
+    if (tip.count - namespace.letGo - recordsMax <= recordsMax / 100) return;
+    namespace.letGo = tip.count - recordsMax;
+    namespace.heldAfter = this.#linkOf(key, namespace.letGo)?.sequence ?? namespace.heldAfter;
+    this.#run('DELETE FROM record WHERE namespace = ? AND count <= ?').run(key, namespace.letGo);
+    this.#run('UPDATE namespace SET heldAfter = ?, letGo = ? WHERE key = ?').run(namespace.heldAfter, namespace.letGo, key);
+  }
+
+  #linkOf(key: number, count: number): ChainState | undefined {
+    const row = this.#run('SELECT count, sequence, chain FROM record WHERE namespace = ? AND count = ?').get(key, count);
+    return row === undefined ? undefined : tipOf(row as unknown as StoredTip);
+  }
+
+  #maxOf(name: string): number {
+    return this.#limits.recordsMaxOf?.get(name) ?? this.#limits.recordsMax;
   }
 
   #run(sql: string): StatementSync {
@@ -234,31 +245,23 @@ export class RecordStore {
 interface StateRow {
   readonly position: number;
   readonly headsPosition: number;
-  readonly heldAfter: number;
 }
 
-interface NamespaceRow {
+interface StoredTip {
+  readonly count: number;
+  readonly sequence: number;
+  readonly chain: Uint8Array;
+}
+
+interface NamespaceRow extends StoredTip {
   readonly key: number;
   readonly name: string;
-  readonly count: number;
-  readonly sequence: number;
-  readonly chain: Uint8Array;
   readonly latest: number;
+  readonly heldAfter: number;
+  readonly letGo: number;
 }
 
-const tipOf = ({
-  count,
-  sequence,
-  chain,
-}: {
-  readonly count: number;
-  readonly sequence: number;
-  readonly chain: Uint8Array;
-}): ChainState => ({
-  count,
-  sequence,
-  chain: hex(chain),
-});
+const tipOf = ({ count, sequence, chain }: StoredTip): ChainState => ({ count, sequence, chain: hex(chain) });
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
 const textOr = (value: unknown): string | null => (typeof value === 'string' ? value : null);

@@ -22,8 +22,12 @@ export const recordOf = (id: string, over: Partial<AuditEvent> = {}): AuditEvent
   ...over,
 });
 
-export const recordStore = (recordsMax = 1_000, path = ':memory:', streamId = 'stream-1'): RecordStore =>
-  new RecordStore(path, { streamId, recordsMax });
+export const recordStore = (
+  recordsMax = 1_000,
+  path = ':memory:',
+  streamId = 'stream-1',
+  recordsMaxOf: ReadonlyMap<string, number> = new Map(),
+): RecordStore => new RecordStore(path, { streamId, recordsMax, recordsMaxOf });
 
 /** Folds records at the sequences 1, 2, 3, … after where the store stands. */
 export const fold = (store: RecordStore, ...events: readonly AuditEvent[]): void => {

@@ -36,7 +36,7 @@ export const replayRecords =
           heads: heads.map(({ sealed }) => sealed),
           after: last,
           headsAfter: heads.at(-1)?.position ?? headsAfter,
-          heldAfter: ports.records.heldAfter,
+          heldAfter: ports.records.heldAfter(delivery.namespaceId),
           session: session.value,
         },
       };
