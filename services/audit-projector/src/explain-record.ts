@@ -14,7 +14,7 @@ import {
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import { mayRead } from './may-read.ts';
 import type { Ports } from './ports.ts';
-import { BEHIND, caughtUp } from './query-records.ts';
+import { caughtUp, isBehind } from './query-records.ts';
 
 const GRANTS_MAX = 16;
 
@@ -25,7 +25,7 @@ export const explainRecord =
     withSpan(SPAN.recordsQuery, {}, async () => {
       const reader = await mayRead(ports, delivery, asked.authority);
       if (!reader.ok) return reader;
-      if ((await caughtUp(ports)) === undefined) return BEHIND;
+      if ((await caughtUp(ports)) === undefined) return isBehind(ports);
       const record = ports.records.withId(delivery.namespaceId, asked.id);
       if (record?.event.type !== 'authorization.checked') return refused('record_not_found', 'no decision is recorded under this id');
       const retraced = await ports.log.retrace(delivery.namespaceId, { decision: record.event });
@@ -40,7 +40,7 @@ export const blameOperation =
       const { namespaceId } = delivery;
       const reader = await mayRead(ports, delivery, asked.authority);
       if (!reader.ok) return reader;
-      if ((await caughtUp(ports)) === undefined) return BEHIND;
+      if ((await caughtUp(ports)) === undefined) return isBehind(ports);
       const find = (filter: Parameters<Ports['records']['query']>[1]): readonly AuditRecord[] =>
         ports.records.query(namespaceId, filter, { after: 0, limit: BLAMED_MAX }).records;
       const records = find({ operationId: asked.operationId });

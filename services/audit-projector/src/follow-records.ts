@@ -19,7 +19,11 @@ export interface FollowRecords extends Follow {
 export const followRecords = (
   bus: Bus,
   records: RecordStore,
-  hooks: { readonly onParked: (what: string) => void; readonly onDefect: (error: unknown, where: string) => void },
+  hooks: {
+    readonly onFolded: () => void;
+    readonly onParked: (what: string) => void;
+    readonly onDefect: (error: unknown, where: string) => void;
+  },
 ): FollowRecords => {
   let due: StoredAudit[] = [];
   let upTo = records.position;
@@ -38,6 +42,7 @@ export const followRecords = (
       void follow.stop();
       return;
     }
+    hooks.onFolded();
     news();
   };
   const news = (): void => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { AuthorityClient, forwardQueue, VERSION, runService, serveRoutes, storeAudit, streamHead, streamInfo } from '@sharedos/bus';
 import { logQuestions } from './ask-log.ts';
+import { BuildProgress } from './build-progress.ts';
 import { composeAuditProjector } from './compose.ts';
 import { projectorSettings } from './config.ts';
 import { followRecords } from './follow-records.ts';
@@ -25,7 +26,8 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
     recordsMax: settings.SHAREDOS_RECORDS_MAX,
     recordsMaxOf: settings.SHAREDOS_RECORDS_MAX_OF,
   });
-  const following = followRecords(bus, records, { onParked, onDefect });
+  const build = new BuildProgress({ position: () => records.position, upTo: stream.value.state.last_seq, log });
+  const following = followRecords(bus, records, { onFolded: () => build.folded(), onParked, onDefect });
   const sealer = new Sealer({
     bus,
     records,
@@ -46,6 +48,7 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
     folded: following.folded,
     head: () => streamHead(bus, 'AUDIT', { timeoutMs: HEAD_MS }),
     behind,
+    building: () => build.missing,
     roots: settings.SHAREDOS_ROOTS,
     audit: storeAudit(bus, settings.SHAREDOS_DEADLINE_MS, (event, why) => log('audit delayed', { type: event.type, id: event.id, why })),
     clock,
@@ -71,7 +74,7 @@ await runService('audit-projector', projectorSettings, async (settings, { bus, i
     onTrouble: (reason) => log('queue trouble', { reason }),
   });
   return {
-    trouble: () => behind() ?? sealer.trouble ?? (queue.alive ? undefined : 'the ledger does not answer'),
+    trouble: () => behind() ?? build.missing ?? sealer.trouble ?? (queue.alive ? undefined : 'the ledger does not answer'),
     progress: () => projectionProgress(bus, records),
     stop: async (graceMs) => {
       await queue.stop({ graceMs });

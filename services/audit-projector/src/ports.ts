@@ -16,6 +16,8 @@ export interface Ports {
   readonly head: () => Promise<Result<number, Unavailable>>;
   /** Why the read model may be behind, or `undefined` when it follows the stream. */
   readonly behind: () => string | undefined;
+  /** How far a read model is that is being built, in words; `undefined` once it has all that was there when the process started. */
+  readonly building: () => string | undefined;
   readonly roots: Readonly<Record<string, readonly Address[]>>;
   readonly audit: (event: AuditEvent) => Promise<Result<void, Unavailable>>;
   readonly clock: () => Instant;

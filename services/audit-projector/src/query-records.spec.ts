@@ -38,6 +38,7 @@ const projector = () => {
     says: 'allowed' as 'allowed' | 'denied' | 'nothing',
     head: (): Promise<Result<number, Unavailable>> => Promise.resolve(ok(records.position)),
     behind: undefined as string | undefined,
+    building: undefined as string | undefined,
     folded: async (_timeoutMs: number): Promise<boolean> => false,
     clock: manualClock(NOON),
     auditWorks: true,
@@ -81,6 +82,7 @@ const projector = () => {
     folded: (timeoutMs) => world.folded(timeoutMs),
     head: () => world.head(),
     behind: () => world.behind,
+    building: () => world.building,
     roots: { w1: [alice, carol] },
     audit: async (event) => {
       if (!world.auditWorks) return unavailable('the stream is away');
@@ -265,5 +267,18 @@ describe('a replay of audit records', () => {
     const world = projector();
     world.behind = 'the stream of records is silent';
     expect(await world.replay({ after: 0 })).toMatchObject({ ok: false, error: { code: 'records_unavailable', retryable: true } });
+  });
+
+  it('is unavailable while the read model is being built, and says how far it is: its end would be no end', async () => {
+    const world = projector();
+    fold(world.records, record('a'));
+    world.head = () => Promise.resolve(ok(4));
+    world.building = 'the read model is being built: 1 of 4 records, 25 %';
+    expect(await world.replay({ after: 0 })).toMatchObject({
+      ok: false,
+      error: { code: 'records_unavailable', message: expect.stringContaining('1 of 4 records, 25 %'), retryable: true },
+    });
+    world.folded = async () => (fold(world.records, record('b'), record('c'), record('d')), true);
+    expect((await page(world, { after: 0 })).records).toHaveLength(4);
   });
 });

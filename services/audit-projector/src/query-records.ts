@@ -17,7 +17,7 @@ export const queryRecords =
       const reader = await mayRead(ports, delivery, query.authority);
       if (!reader.ok) return reader;
       const upTo = await caughtUp(ports);
-      if (upTo === undefined) return BEHIND;
+      if (upTo === undefined) return isBehind(ports);
       const { limit = PAGE, after = 0 } = query;
       const page = ports.records.query(delivery.namespaceId, query, { after, limit });
       const records = withinOneAnswer(page.records);
@@ -32,11 +32,13 @@ export const summarizeRecords =
     withSpan(SPAN.recordsQuery, {}, async () => {
       const reader = await mayRead(ports, delivery, asked.authority);
       if (!reader.ok) return reader;
-      if ((await caughtUp(ports)) === undefined) return BEHIND;
+      if ((await caughtUp(ports)) === undefined) return isBehind(ports);
       return { ok: true, value: ports.records.summary(delivery.namespaceId, asked) };
     });
 
-export const BEHIND = refused('records_unavailable', 'the read model is behind the records; try again', true);
+/** The refusal of whoever cannot be answered yet; says how far a model is that is being built. */
+export const isBehind = ({ building }: Pick<Ports, 'building'>): ReturnType<typeof refused> =>
+  refused('records_unavailable', `${building() ?? 'the read model is behind the records'}; try again`, true);
 
 /** Waits until the read model has seen the record that is the last one now. */
 export const caughtUp = async ({ head: lastOne, records, folded, behind }: Ports): Promise<number | undefined> => {

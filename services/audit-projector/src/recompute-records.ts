@@ -2,7 +2,7 @@ import { type Delivery, withinOneAnswer } from '@sharedos/bus';
 import type { AuditEvent, AuditRecord, Difference, NoBasis, RecomputedPage, RecordsRecompute, Reply } from '@sharedos/contracts';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import type { Ports } from './ports.ts';
-import { BEHIND, caughtUp } from './query-records.ts';
+import { caughtUp, isBehind } from './query-records.ts';
 import { readerSession } from './reader-session.ts';
 
 const PAGE = 200;
@@ -14,7 +14,7 @@ export const recomputeRecords =
     withSpan(SPAN.recordsQuery, {}, async () => {
       const session = await readerSession(ports, asked, delivery);
       if (!session.ok) return session;
-      if ((await caughtUp(ports)) === undefined) return BEHIND;
+      if ((await caughtUp(ports)) === undefined) return isBehind(ports);
       const { namespaceId } = delivery;
       const { after, since, until, limit = PAGE, suppose } = asked;
       const page = ports.records.query(namespaceId, { type: 'authorization.checked', since, until }, { after, limit });

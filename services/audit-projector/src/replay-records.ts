@@ -1,7 +1,8 @@
 import { type Delivery, withinOneAnswer } from '@sharedos/bus';
-import { type ChainedRecord, type RecordsPage, type RecordsReplay, type Reply, refused } from '@sharedos/contracts';
+import { type ChainedRecord, type RecordsPage, type RecordsReplay, type Reply } from '@sharedos/contracts';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import type { Ports } from './ports.ts';
+import { caughtUp, isBehind } from './query-records.ts';
 import { readerSession } from './reader-session.ts';
 
 const PAGE = 200;
@@ -15,11 +16,13 @@ export const replayRecords =
     withSpan(SPAN.recordsQuery, {}, async () => {
       const session = await readerSession(ports, asked, delivery);
       if (!session.ok) return session;
+      // What a model has that is being built would end before the records do.
+      if (ports.building() !== undefined && (await caughtUp(ports)) === undefined) return isBehind(ports);
       const { after, headsAfter = 0, limit = PAGE } = asked;
       const deadline = performance.now() + (asked.waitMs ?? 0);
       let found: readonly ChainedRecord[] = [];
       for (;;) {
-        if (ports.behind() !== undefined) return refused('records_unavailable', 'the read model is behind the records; try again', true);
+        if (ports.behind() !== undefined) return isBehind(ports);
         found = ports.records.chained(delivery.namespaceId, after, limit);
         const remaining = deadline - performance.now();
         const isNews = found.length > 0 || ports.records.heads(delivery.namespaceId, headsAfter, after).length > 0;
