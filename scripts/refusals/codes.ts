@@ -576,6 +576,13 @@ export const SECTIONS: readonly Section[] = [
           'the code',
           '`admin.refused`',
         ],
+        [
+          'too_many_questions',
+          'authorizer',
+          'whoever asks has as many questions open as it may',
+          'its turn ends `audit_unavailable`; a refused call is refused all the same',
+          'as that',
+        ],
         ['nothing_to_grant', 'rules of escalation', 'neither question nor answer names any authority', 'the code', '`admin.refused`'],
         ['bound_to_one_call', 'rules of escalation', 'an answer about one call allows it once', 'the code', '`admin.refused`'],
         ['answer_delegable', 'rules of escalation', 'the grant may be passed on', 'the code', '`admin.refused`'],

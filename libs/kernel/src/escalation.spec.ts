@@ -34,6 +34,12 @@ const withdrawn: EscalationEvent = { type: 'EscalationWithdrawn', escalationId: 
 describe('opening an escalation', () => {
   it('puts the question', () => given(escalation, []).when(open).thenEvents(opened));
   it('changes nothing while it is open: the same ask has one place', () => given(escalation, [opened]).when(open).thenNothing());
+  it('puts it again once nobody can answer it any more', () => {
+    const again = { ...question, requestedAt: at('12:00:00.000'), expiresAt: at('13:00:00') };
+    given(escalation, [opened])
+      .when({ type: 'OpenEscalation', question: again })
+      .thenEvents(expired, { type: 'EscalationOpened', question: again });
+  });
   it.each([approved, narrowed, refused, expired, withdrawn])('puts it again after it was answered: $type', (answered) =>
     given(escalation, [opened, answered]).when(open).thenEvents(opened),
   );

@@ -66,14 +66,19 @@ export const escalation: Decider<EscalationState, EscalationCommand, EscalationE
   initial: { status: 'absent' },
   decide: (command, state) => {
     if (command.type === 'OpenEscalation') {
-      return state.status === 'open' ? accept([]) : accept([{ type: 'EscalationOpened', question: command.question }]);
+      const { question } = command;
+      const opened = { type: 'EscalationOpened', question } as const;
+      if (state.status !== 'open') return accept([opened]);
+      // One that nobody can answer any more is no place to wait in, whether or not its end was recorded.
+      if (!isOverAt(state.question, instantOf(question.requestedAt) ?? 0)) return accept([]);
+      return accept([{ type: 'EscalationExpired', escalationId: question.id, expiredAt: question.requestedAt }, opened]);
     }
     if (state.status === 'absent') return refuse({ code: 'escalation_not_found' });
     if (state.status !== 'open') return refuse({ code: 'escalation_answered' });
     const { question } = state;
     const { id: escalationId } = question;
     const at = timestampOf(command.at);
-    const isOver = question.expiresAt !== undefined && command.at >= (instantOf(question.expiresAt) ?? 0);
+    const isOver = isOverAt(question, command.at);
     switch (command.type) {
       case 'ApproveEscalation': {
         const { grant, by } = command;
@@ -122,6 +127,8 @@ export const escalation: Decider<EscalationState, EscalationCommand, EscalationE
     }
   },
 };
+
+const isOverAt = ({ expiresAt }: EscalationQuestion, at: Instant): boolean => expiresAt !== undefined && at >= (instantOf(expiresAt) ?? 0);
 
 const because = ({ reason }: { readonly reason?: string | undefined }): { readonly reason?: string } =>
   reason === undefined ? {} : { reason };

@@ -8,6 +8,7 @@ import {
   instantOf,
   refused,
   revisionOf,
+  sameAddress,
   timestampOf,
 } from '@sharedos/contracts';
 import type { Ports } from '../ports.ts';
@@ -18,15 +19,23 @@ import type { Tidings } from './tidings.ts';
 /** How long a question may be answered that says nothing of it. */
 const QUESTION_LASTS_MS = 7 * 86_400_000;
 
+/** Questions that one asker may have open: an agent that asks without end is not to bury the others’. */
+export const OPEN_QUESTIONS_MAX = 100;
+
 /** Keeps a question that a turn ends on. It is in the log before the turn is told as escalated; asked again while open, it is one. */
 export const openEscalation =
-  ({ store, clock, questionLastsMs = QUESTION_LASTS_MS }: Ports, tidings: Tidings) =>
+  ({ store, fold, clock, questionLastsMs = QUESTION_LASTS_MS }: Ports, tidings: Tidings) =>
   async (
     { question: asked }: EscalationOpen,
     delivery: Delivery,
   ): Promise<Reply<{ readonly escalationId: string; readonly revision: Revision }>> => {
     const { namespaceId } = delivery;
     const question = withEnd(asked, questionLastsMs);
+    const open = fold.namespaces.escalationsAt(namespaceId, fold.position).filter(({ status }) => status === 'open');
+    const isThere = open.some(({ question: { id } }) => id === question.id);
+    const ofAsker = open.filter(({ question: { requester } }) => sameAddress(requester, question.requester));
+    if (!isThere && ofAsker.length >= OPEN_QUESTIONS_MAX)
+      return refused('too_many_questions', `whoever asks has ${OPEN_QUESTIONS_MAX} questions open`);
     const commandId = question.executionId ?? question.traceId;
     const commander = { commandId, principal: question.requester, at: clock() };
     // One turn may ask about several of its calls, and about one of them again once it was answered.

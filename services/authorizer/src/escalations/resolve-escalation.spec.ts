@@ -5,6 +5,8 @@ import { manualClock } from '@sharedos/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { NAMESPACE, NOON, alice, bob, carol, reading, settled, toRead } from '../authorizer.fixture.ts';
 import { issueGrant } from '../issue-grant.ts';
+import { recomputed } from '../lived-through.fixture.ts';
+import { OPEN_QUESTIONS_MAX } from './open-escalation.ts';
 import { type AskedWorld, aboutCall, approve, askedWorld, named, question } from './escalations.fixture.ts';
 
 const A = 'a'.repeat(64);
@@ -205,6 +207,20 @@ describe('a question that nobody answered', () => {
   });
 });
 
+describe('whoever asks', () => {
+  it('has so many questions open and no more, and may repeat those', async () => {
+    const [replica] = await replicas(1);
+    for (let number = 0; number < OPEN_QUESTIONS_MAX; number += 1) await replica.open({ ...question, id: `ask-${number}` });
+    await settled();
+    expect(await replica.open({ ...question, id: 'one-more' })).toMatchObject(refused('too_many_questions'));
+    expect(await replica.open({ ...question, id: 'ask-7', executionId: 'again' })).toMatchObject({ ok: true });
+    expect(await replica.open({ ...question, id: 'of-carol', requester: carol })).toMatchObject({ ok: true });
+    await replica.resolve({ answer: 'refuse' }, { escalationId: 'ask-7' });
+    await settled();
+    expect(await replica.open({ ...question, id: 'one-more' })).toMatchObject({ ok: true });
+  });
+});
+
 describe('whom a question is there for', () => {
   it('is its parties alone, and nobody else can answer it', async () => {
     const [replica] = await replicas(1);
@@ -240,6 +256,19 @@ describe('a grant for one call', () => {
     expect((await decide(replica, undefined, 'unsaid')).verdict).toMatchObject({ code: 'no_matching_grant' });
     expect((await decide(replica, A, 'first')).verdict).toMatchObject({ status: 'allowed', use: { ordinal: 1 } });
     expect((await decide(replica, A, 'second')).verdict).toMatchObject({ code: 'tool_unavailable', cause: 'grant_exhausted' });
+  });
+
+  it('is decided upon as recorded, when the decision is computed again without the arguments', async () => {
+    const [replica] = await replicas(1);
+    const { world } = replica;
+    await replica.open(aboutCall(A));
+    await replica.resolve(approve);
+    await settled();
+    const verdicts = [await decide(replica, B, 'other'), await decide(replica, A, 'first'), await decide(replica, A, 'second')];
+    const records = verdicts.flatMap(({ verdict }) => verdict.audit);
+    expect(records.map(({ outcome, reason }) => reason ?? outcome)).toEqual(['no_matching_grant', 'allowed', 'grant_exhausted']);
+    expect(await recomputed(world, records)).toMatchObject([{ status: 'same' }, { status: 'same' }, { status: 'same' }]);
+    expect(JSON.stringify(records)).not.toContain(A);
   });
 
   it('costs nothing where nobody holds one', async () => {
