@@ -7,6 +7,8 @@ export const BY_DESIGN: Readonly<Record<string, string>> = {
   'ext.replay.same-call-once': 'a call id names one effect of its turn, and each step of the case is a turn; a turn is sent again whole',
   'ext.replay.same-id-other-input':
     'a call id names one effect of its turn, and each step of the case is a turn; a turn is sent again whole',
+  'messages.in-anothers-name':
+    'the sender is who the broker let publish: a body that names another is refused as identity_mismatch, before there is a context',
   'usage.bounded-first-counter-down':
     'the index of the log hands out unbounded grants first, so no counter is asked: another of the answers that are right',
 };

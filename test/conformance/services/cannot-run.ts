@@ -1,4 +1,4 @@
-import { AccessContext, CapabilityGrant, CapabilityRequirement, NameId, ToolCall, instantOf } from '@sharedos/contracts';
+import { AccessContext, Address, CapabilityGrant, CapabilityRequirement, NameId, ToolCall, instantOf } from '@sharedos/contracts';
 import { ESCALATE_TOOL } from '@sharedos/kernel';
 import type { Bag, Case, Step } from '../runner/case.ts';
 
@@ -11,7 +11,6 @@ const NO_MESSAGE: Readonly<Record<string, string>> = {
   listToolNamespaces: 'tool namespaces are a setting of the executor',
   updateToolNamespaces: 'tool namespaces are a setting of the executor',
   moveTool: 'the tools of an executor are those it was started with',
-  sendMessage: 'messages are the messaging-router’s, which delivers into its own inboxes: a case replaces that transport',
   readAgentCard: 'no message reads an agent card',
   setPolicy: 'a host policy is a port of the embedding host; the services have none to install',
   remove: 'the log forgets nothing',
@@ -23,12 +22,22 @@ const NO_PORT: Readonly<Record<string, string>> = {
   hostPolicy: NO_MESSAGE['setPolicy'] as string,
   toolProviders: NO_MESSAGE['moveTool'] as string,
   resourceProviders: NO_MESSAGE['invokeResource'] as string,
-  messaging: NO_MESSAGE['sendMessage'] as string,
   namespaceSettings: NO_MESSAGE['listToolNamespaces'] as string,
   resolverIgnoresNamespace: 'the index of the log finds a grant by namespace and id together',
   liveRevocation: 'the case brings its own source of revocations; over services they are in the log',
   freshness: 'the executor judges the age of a turn request, not of each call',
   views: 'grants bound to a view of a resource are not offered',
+};
+
+/** What a case replaces the transport or the router of messages by, and why the services cannot be that. */
+const MESSAGING: Readonly<Record<string, string>> = {
+  'transport delivers': 'the messaging-router takes messages into its own inboxes, and says that it accepted them',
+  'transport refuses-after-first': 'the turns of these cases are asked step by step, outside an executor that has the tool for messages',
+  'transport wrong-receipt': 'the messaging-router makes its receipts itself',
+  'transport absent': 'the messaging-router is always there',
+  'router failing': 'replies are found in a stream, and a turn waits for them as long as it lasts',
+  'router wrong-reply': 'the messaging-router keeps no reply that does not answer what was asked',
+  'router absent': 'the executor always finds the replies that there are',
 };
 
 const PORTS_THAT_FAIL = new Set(['grantSource', 'usageStore']);
@@ -37,6 +46,11 @@ const PORTS_THAT_FAIL = new Set(['grantSource', 'usageStore']);
 export const cannotRun = ({ profile, world, steps }: Case): string | undefined => {
   if (profile === 'mcp') return 'the bridge of an outside harness is shown in process';
   for (const [part, reason] of Object.entries(NO_PORT)) if (part in world && world[part] !== false) return reason;
+  const messaging = world['messaging'] as Bag | undefined;
+  for (const [part, kind] of Object.entries(messaging ?? {})) {
+    const reason = MESSAGING[`${part} ${String(kind)}`];
+    if (reason !== undefined) return reason;
+  }
   if (world['store'] === 'verbatim') return 'the index of the log returns what it is asked for and nothing else';
   if ((world['missing'] as string[] | undefined)?.length) return 'no port of a running service is missing';
   const down = [
@@ -80,6 +94,15 @@ const unaskable = (world: Bag, step: Step): string | undefined => {
     if (!CapabilityRequirement.safeParse({ resource, action }).success)
       return 'a body with such a request is refused at the edge, before anything is decided';
   }
+  if (op === 'sendMessage') {
+    if (world['messaging'] === undefined) return MESSAGING['transport absent'];
+    if (input['extra'] !== undefined || !Address.safeParse(input['to']).success)
+      return 'a body with such an envelope is refused at the edge, before anything is decided';
+    if (input['purpose'] !== undefined || input['traceId'] !== undefined)
+      return 'a message states its purpose and its trace once, so there is no context that they could differ from';
+  }
+  if (['invokeTool', 'listTools', 'listPublishedTools', 'reachThroughTools', 'runTurn'].includes(op) && world['messaging'] !== undefined)
+    return MESSAGING['transport refuses-after-first'];
   if (op === 'invokeTool') {
     const { tool, arguments: given, callId = 'call', traceId = 'trace', requestedAt = world['clock'] } = input;
     if (!ToolCall.safeParse({ id: callId, tool, arguments: given, traceId, requestedAt }).success)

@@ -1,3 +1,4 @@
+import type { OutgoingMessage } from '@sharedos/client';
 import {
   type AccessContext,
   type AgentAddress,
@@ -82,6 +83,19 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     return {};
   },
   runTurn: async (world, { context, input }) => runTurn(world, context, input),
+  // The sender is who the broker let publish; under whose authority and in whose world is in the body.
+  sendMessage: async (world, { context, input }) => {
+    const { namespaceId, actor, authority, owner, purpose, traceId } = context;
+    const { to, payload, sender } = input;
+    const message = { id: world.nextId('message'), receiver: to, purpose, payload, traceId, createdAt: world.clock, authority, owner };
+    const client = await world.system.client(namespaceId, actor);
+    const sent = await client.messages.send({ ...message, ...(sender === undefined ? {} : { sender }) } as OutgoingMessage);
+    if (!sent.ok) {
+      if (sent.error.kind === 'unavailable') throw new Error(`the message was not answered: ${sent.error.reason}`);
+      return { status: 'denied', code: sent.error.error.code };
+    }
+    return { ...sent.value, ...('error' in sent.value ? { code: sent.value.error.code } : {}) };
+  },
 };
 
 /** Publishes a turn request as its requester does, and waits for the one answer. */
@@ -145,10 +159,11 @@ export const perform = async (world: ServicesWorld, step: Step): Promise<Readonl
   const [defect] = world.system.scene.defects;
   if (defect !== undefined) throw new Error(`a defect in ${defect}`);
   const usage = await world.uses();
+  const deliveries = await world.delivered();
   const observed = (received: Bag): Observed =>
     observedOf(world.outside(received), {
       audit: world.outside(world.audit),
-      counts: { grantLoads: world.grantLoads, handlerCalls: Object.fromEntries(world.handlerCalls) },
+      counts: { grantLoads: world.grantLoads, handlerCalls: Object.fromEntries(world.handlerCalls), deliveries },
       usage,
     });
   if (step.op !== 'parallel') return new Map([[step.id, observed(answers[0] as Bag)]]);

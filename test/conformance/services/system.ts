@@ -43,6 +43,7 @@ import { composeToolExecutor } from '../../../services/tool-executor/src/compose
 import { countersOver } from '../../../services/tool-executor/src/reserved-uses.ts';
 import { RunningTurns } from '../../../services/tool-executor/src/running-turns.ts';
 import type { Script } from '../runner/script.ts';
+import { type ServedRouter, serveRouter } from './router.ts';
 
 /** What the test ports of both services answer from: the case that runs now. */
 export interface Scene {
@@ -62,11 +63,12 @@ export interface Scene {
   deadlineMs: number;
 }
 
-/** Both services as they are composed, over one NATS and one Redis, with a clock and faults of the test's. */
+/** The services as they are composed, over one NATS and one Redis, with a clock and faults of the test's. */
 export interface ServicesSystem {
   readonly scene: Scene;
   readonly executorBus: Bus;
   readonly ledger: Ledger;
+  readonly router: ServedRouter;
   authority(): AuthorityClient;
   /** Appends an event to a stream of the log as it stands, past every rule. */
   append(stream: StreamId, event: GrantEvent | PolicyEvent | SettingsEvent): Promise<void>;
@@ -237,6 +239,18 @@ const composed = async (
   closers.push(() => queue.stop({ graceMs: 0 }));
 
   const authority = (): AuthorityClient => new AuthorityClient(executorBus, scene.deadlineMs);
+
+  const routerBus = await busOf('messaging-router');
+  const router = await serveRouter({
+    bus: routerBus,
+    ledger: toldLedger(jetStreamLedger(routerBus), (event) => scene.onAudit(event)),
+    scene,
+    authority: () => new AuthorityClient(routerBus, scene.deadlineMs),
+    audit: audited(routerBus),
+    onDefect,
+  });
+  closers.push(() => router.stop());
+
   const clients = new Map<string, Promise<SharedOS>>();
   closers.push(async () => {
     for (const client of clients.values()) await (await client).close();
@@ -247,6 +261,7 @@ const composed = async (
     scene,
     executorBus,
     ledger,
+    router,
     authority,
     append: async (stream, { type, ...data }) => {
       const key = JSON.stringify(stream);

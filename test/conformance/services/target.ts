@@ -1,5 +1,5 @@
 import { type Address, canonicalJson, sameAddress } from '@sharedos/contracts';
-import type { Bag, Case } from '../runner/case.ts';
+import type { Bag, Case, Step } from '../runner/case.ts';
 import type { Observed } from '../runner/observed.ts';
 import type { Violation } from '../runner/expectations.ts';
 import { type Target, embedded } from '../runner/target.ts';
@@ -49,10 +49,12 @@ export const servicesTarget = async (cases: readonly Case[]): Promise<ServicesTa
 
 /** Whoever speaks for itself in a case: who asks for a turn, and whose question is read. */
 const requestersOf = ({ world, steps }: Case, prefix: string): { readonly namespaceId: string; readonly principal: Address }[] => {
-  const speakers = steps.flatMap(({ op, as, input }) => {
+  const all = steps.flatMap((step) => (step.op === 'parallel' ? (step.input?.['steps'] as Step[]) : [step]));
+  const speakers = all.flatMap(({ op, as, input }) => {
     const { namespaceId, actor, authority, owner }: Bag = { ...(world['context'] as Bag), ...as };
     const isAsOther = op === 'runTurn' && !sameAddress(actor as Address, input?.['agent'] as Address);
-    const speaker = isAsOther ? HOST : op === 'runTurn' ? authority : op === 'recordEscalation' ? owner : undefined;
+    const speakers: Bag = { runTurn: isAsOther ? HOST : authority, recordEscalation: owner, sendMessage: actor };
+    const speaker = speakers[op];
     return speaker === undefined ? [] : [{ namespaceId: prefix + String(namespaceId), principal: speaker as Address }];
   });
   return [...new Map(speakers.map((speaker) => [canonicalJson(speaker), speaker])).values()];

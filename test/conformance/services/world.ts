@@ -1,4 +1,4 @@
-import { type AccessContext, type AuditEvent, CapabilityGrant, type GrantEvent, instantOf } from '@sharedos/contracts';
+import { type AccessContext, type Address, type AuditEvent, CapabilityGrant, type GrantEvent, instantOf } from '@sharedos/contracts';
 import { type ToolHandler, escalateTool } from '@sharedos/kernel';
 import { ToolRegistry } from '@sharedos/tools';
 import type { Bag, Case, Step } from '../runner/case.ts';
@@ -23,14 +23,16 @@ export class ServicesWorld {
   readonly #loads = new Set<string>();
   audit: AuditEvent[] = [];
   readonly #world: Bag;
+  readonly #recipients: readonly Address[];
   readonly #prefix: string;
   #clock: string;
   #ids = 0;
 
-  constructor(system: ServicesSystem, { world }: Case, prefix: string) {
+  constructor(system: ServicesSystem, { world, steps }: Case, prefix: string) {
     this.system = system;
     this.#prefix = prefix;
     this.#world = world;
+    this.#recipients = steps.flatMap(({ op, input }) => (op === 'sendMessage' ? [input?.['to'] as Address] : []));
     this.#clock = world['clock'] as string;
     const { count, template } = (world['grantsRepeat'] ?? { count: 0, template: {} }) as { readonly count: number; readonly template: Bag };
     const repeated = Array.from({ length: count }, (_, index) => ({ ...template, id: `${String(template['id'])}-${index}` }));
@@ -46,6 +48,20 @@ export class ServicesWorld {
       const grant = this.grants.find((candidate) => candidate['id'] === id);
       if (grant !== undefined) await this.system.spend(CapabilityGrant.parse(this.inside(grant)), count);
     }
+    const { transport } = (this.#world['messaging'] ?? {}) as { readonly transport?: string };
+    // A transport that refuses is a recipient that closed its route; one that throws, inboxes that do not answer.
+    if (transport === 'refuses')
+      for (const recipient of this.#recipients) await this.system.router.closeRoute(this.#namespaceId, recipient);
+    if (transport === 'throws') this.setOutage('messageTransport', true);
+  }
+
+  /** Messages that were put into an inbox. */
+  async delivered(): Promise<number> {
+    return this.#world['messaging'] === undefined ? 0 : this.system.router.delivered(this.#namespaceId);
+  }
+
+  get #namespaceId(): string {
+    return this.#prefix + String((this.#world['context'] as Bag)['namespaceId']);
   }
 
   /** How often authority was loaded: once for each turn. */
@@ -93,7 +109,7 @@ export class ServicesWorld {
 
   /** Uses on record in the world's own namespace. */
   uses(): Promise<ReadonlyMap<string, number>> {
-    return this.system.usesOf(this.#prefix + String((this.#world['context'] as Bag)['namespaceId']));
+    return this.system.usesOf(this.#namespaceId);
   }
 
   /** What the case says, with its namespaces under the prefix of the case. */
