@@ -52,7 +52,9 @@ export const startCliSystem = async (
         return [principalName(one), { user, password, inboxPrefix: inboxPrefix(NAMESPACE, one) }];
       }),
     );
-    const context = { version: 1, natsUrl: stack.natsUrl, namespaceId: NAMESPACE, defaultPrincipal: principalName(ALICE), principals };
+    const sealKeys = stack.sealKeys.map(({ keyId, publicKey }) => `${keyId}:${publicKey}`).join(',');
+    const speaker = { namespaceId: NAMESPACE, defaultPrincipal: principalName(ALICE), principals };
+    const context = { version: 1, natsUrl: stack.natsUrl, sealKeys, ...speaker };
     await writeFile(join(folder, 'context.json'), JSON.stringify(context));
   } catch (error) {
     await stop();
