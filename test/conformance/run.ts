@@ -7,7 +7,7 @@ import { servicesTarget } from './services/target.ts';
 const USAGE = `usage: npm run conformance [-- [--target embedded|services] [--cases DIR] [--json]]
 
   --target embedded  run them in this process: the kernel, and the envelope over it (the default)
-  --target services  run them over authorizer and tool-executor on a nats-server and a redis-server started for it, and compare
+  --target services  run them over authorizer, tool-executor and messaging-router on a nats-server and a redis-server started for it, and compare
                      each answer with the one in process; a case that cannot run there is named with its reason
   --cases DIR        run the cases of another folder, in the same format
   --json             print {target, cases, passed, failed: [{id, why}], skipped: [{id, reason}], differences}

@@ -32,7 +32,6 @@ const NO_PORT: Readonly<Record<string, string>> = {
 /** What a case replaces the transport or the router of messages by, and why the services cannot be that. */
 const MESSAGING: Readonly<Record<string, string>> = {
   'transport delivers': 'the messaging-router takes messages into its own inboxes, and says that it accepted them',
-  'transport refuses-after-first': 'the turns of these cases are asked step by step, outside an executor that has the tool for messages',
   'transport wrong-receipt': 'the messaging-router makes its receipts itself',
   'transport absent': 'the messaging-router is always there',
   'router failing': 'replies are found in a stream, and a turn waits for them as long as it lasts',
@@ -101,8 +100,8 @@ const unaskable = (world: Bag, step: Step): string | undefined => {
     if (input['purpose'] !== undefined || input['traceId'] !== undefined)
       return 'a message states its purpose and its trace once, so there is no context that they could differ from';
   }
-  if (['invokeTool', 'listTools', 'listPublishedTools', 'reachThroughTools', 'runTurn'].includes(op) && world['messaging'] !== undefined)
-    return MESSAGING['transport refuses-after-first'];
+  if (op === 'runTurn' && world['messaging'] !== undefined)
+    return 'no case asks another principal from inside a turn that an executor runs';
   if (op === 'invokeTool') {
     const { tool, arguments: given, callId = 'call', traceId = 'trace', requestedAt = world['clock'] } = input;
     if (!ToolCall.safeParse({ id: callId, tool, arguments: given, traceId, requestedAt }).success)

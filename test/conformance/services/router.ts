@@ -1,6 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { type AuthorityClient, type Bus, serveRoutes, subjectCounts } from '@sharedos/bus';
-import { type Address, type AuditEvent, type Result, type Unavailable, namespaceSubject, unavailable } from '@sharedos/contracts';
+import { type AuthorityClient, type Bus, followStream, serveRoutes, streamHead, subjectCounts } from '@sharedos/bus';
+import {
+  type Address,
+  type AuditEvent,
+  InboxMessage,
+  PROTOCOL_VERSION,
+  ReplyMessage,
+  type Result,
+  SUBJECT_ROOT,
+  type Unavailable,
+  decodeOwnBody,
+  namespaceSubject,
+  parseSubject,
+  principalSubject,
+  timestampOf,
+  unavailable,
+} from '@sharedos/contracts';
 import type { Ledger } from '@sharedos/ledger';
 import { composeMessagingRouter } from '../../../services/messaging-router/src/compose.ts';
 import { inboxHolds } from '../../../services/messaging-router/src/inbox-holds.ts';
@@ -60,6 +75,7 @@ export const serveRouter = async ({ bus, ledger, scene, authority, audit, onDefe
     ids: randomUUID,
     instance: 'conformance',
   };
+  const answering = await answeringRecipients(bus, clock, onDefect);
   const serving = { service: 'messaging-router', version: '0.1.0', instance: 'conformance', concurrencyMax: 64, onDefect } as const;
   const served = await serveRoutes(bus, { ...serving, routes: composeMessagingRouter(ports) });
   return {
@@ -77,6 +93,41 @@ export const serveRouter = async ({ bus, ledger, scene, authority, audit, onDefe
     stop: async () => {
       await served.stop({ graceMs: 0 });
       await waiting.stop();
+      await answering.stop();
     },
   };
+};
+
+/** Whoever is asked from inside a turn answers at once, as the router of a case does: what it answers is in the stream of replies. */
+const answeringRecipients = async (bus: Bus, clock: () => number, onDefect: RouterParts['onDefect']) => {
+  const head = await streamHead(bus, 'MESSAGES', { timeoutMs: ANSWER_MS });
+  if (!head.ok) throw new Error(head.error.reason);
+  return followStream(bus, {
+    stream: 'MESSAGES',
+    filterSubject: `${SUBJECT_ROOT}.*.inbox.>`,
+    fromSequence: head.value + 1,
+    onMessage: async ({ subject, data }) => {
+      const parsed = parseSubject(subject);
+      const request = decodeOwnBody(InboxMessage, data);
+      if (parsed === undefined || !request.ok || request.value.provenance?.source === 'message.send') return;
+      const { id, sender, receiver, purpose, traceId } = request.value;
+      const reply = {
+        version: PROTOCOL_VERSION,
+        id: randomUUID(),
+        sender: receiver,
+        receiver: sender,
+        purpose,
+        traceId,
+        replyTo: id,
+      } as const;
+      const body = { ...reply, payload: { reply: true }, createdAt: timestampOf(clock()) };
+      await bus.publishStored(
+        principalSubject('reply', parsed.namespaceId, sender, id),
+        { message: ReplyMessage, body },
+        { timeoutMs: ANSWER_MS },
+      );
+    },
+    onAlive: () => undefined,
+    onDefect,
+  });
 };

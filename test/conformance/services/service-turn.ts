@@ -14,7 +14,15 @@ import {
   namespaceSubject,
   timestampOf,
 } from '@sharedos/contracts';
-import { authorityResolved, authorizationChecked, capabilityRequestOf, decidedWithoutAuthority, escalationIdOf } from '@sharedos/kernel';
+import {
+  type ToolRegistry,
+  authorityResolved,
+  authorizationChecked,
+  capabilityRequestOf,
+  decidedWithoutAuthority,
+  escalationIdOf,
+} from '@sharedos/kernel';
+import { messageRequestTool } from '../../../services/tool-executor/src/message-request.ts';
 import { keepQuestion } from '../../../services/tool-executor/src/keep-question.ts';
 import { LedgerTurn } from '../../../services/tool-executor/src/ledger-turn.ts';
 import { TurnLease, usesIn } from '../../../services/tool-executor/src/turn-lease.ts';
@@ -54,7 +62,7 @@ export class ServiceTurn {
       ledger: system.ledger,
       counters: { held: async () => undefined, release: async () => false },
       audit: async () => undefined,
-      registry: system.scene.registry,
+      registry: this.#registry(),
       clock: () => system.scene.clockMs,
       ids: randomUUID,
       distrust: async () => undefined,
@@ -62,6 +70,15 @@ export class ServiceTurn {
       keepQuestion: keepQuestion(system.executorBus),
     };
     this.#lease = new TurnLease(this.#ports, this.#identity);
+  }
+
+  /** With the tool for messages, as the executor adds it to every turn. */
+  #registry(): ToolRegistry {
+    const { scene, executorBus: bus, replies } = this.#system;
+    const registry = scene.registry.copy();
+    const turn = { turnId: this.#turnId, executionId: this.#turnId, requester: this.context.authority };
+    if (scene.asksByMessage) registry.register(messageRequestTool({ bus, replies }, turn));
+    return registry;
   }
 
   get #identity() {

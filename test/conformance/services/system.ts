@@ -39,6 +39,7 @@ import { type UsageStore, redisUsageStore } from '@sharedos/usage';
 import { AuthorityFold } from '../../../services/authorizer/src/authority-fold.ts';
 import { composeAuthorizer } from '../../../services/authorizer/src/compose.ts';
 import { TurnTokens } from '../../../services/authorizer/src/turn-token.ts';
+import { type Replies, ReplyFeed } from '../../../services/tool-executor/src/await-reply.ts';
 import { composeToolExecutor } from '../../../services/tool-executor/src/compose.ts';
 import { countersOver } from '../../../services/tool-executor/src/reserved-uses.ts';
 import { RunningTurns } from '../../../services/tool-executor/src/running-turns.ts';
@@ -49,6 +50,8 @@ import { type ServedRouter, serveRouter } from './router.ts';
 export interface Scene {
   clockMs: number;
   registry: ToolRegistry;
+  /** Whether turns have the tool for messages. */
+  asksByMessage: boolean;
   toolNamespaces: readonly string[];
   /** `grantSource`, `usageStore`: ports that answer nothing. */
   readonly down: Set<string>;
@@ -69,6 +72,7 @@ export interface ServicesSystem {
   readonly executorBus: Bus;
   readonly ledger: Ledger;
   readonly router: ServedRouter;
+  readonly replies: Replies;
   authority(): AuthorityClient;
   /** Appends an event to a stream of the log as it stands, past every rule. */
   append(stream: StreamId, event: GrantEvent | PolicyEvent | SettingsEvent): Promise<void>;
@@ -115,6 +119,7 @@ const composed = async (
   const scene: Scene = {
     clockMs: 0,
     registry: new ToolRegistry(),
+    asksByMessage: false,
     toolNamespaces: [],
     down: new Set(),
     scripts: new Map(),
@@ -250,6 +255,9 @@ const composed = async (
     onDefect,
   });
   closers.push(() => router.stop());
+  const replies = new ReplyFeed(executorBus, onDefect);
+  if (!(await replies.start())) throw new Error('the replies cannot be followed');
+  closers.push(() => replies.stop());
 
   const clients = new Map<string, Promise<SharedOS>>();
   closers.push(async () => {
@@ -262,6 +270,7 @@ const composed = async (
     executorBus,
     ledger,
     router,
+    replies,
     authority,
     append: async (stream, { type, ...data }) => {
       const key = JSON.stringify(stream);

@@ -32,7 +32,11 @@ export class ServicesWorld {
     this.system = system;
     this.#prefix = prefix;
     this.#world = world;
-    this.#recipients = steps.flatMap(({ op, input }) => (op === 'sendMessage' ? [input?.['to'] as Address] : []));
+    this.#recipients = steps.flatMap(({ input }) => {
+      const asked = input?.['arguments'] as { readonly recipient?: Address } | undefined;
+      const recipient = (input?.['to'] as Address | undefined) ?? asked?.recipient;
+      return typeof recipient === 'object' ? [recipient] : [];
+    });
     this.#clock = world['clock'] as string;
     const { count, template } = (world['grantsRepeat'] ?? { count: 0, template: {} }) as { readonly count: number; readonly template: Bag };
     const repeated = Array.from({ length: count }, (_, index) => ({ ...template, id: `${String(template['id'])}-${index}` }));
@@ -48,16 +52,26 @@ export class ServicesWorld {
       const grant = this.grants.find((candidate) => candidate['id'] === id);
       if (grant !== undefined) await this.system.spend(CapabilityGrant.parse(this.inside(grant)), count);
     }
-    const { transport } = (this.#world['messaging'] ?? {}) as { readonly transport?: string };
+    const { transport } = this.#messaging;
     // A transport that refuses is a recipient that closed its route; one that throws, inboxes that do not answer.
-    if (transport === 'refuses')
-      for (const recipient of this.#recipients) await this.system.router.closeRoute(this.#namespaceId, recipient);
+    if (transport === 'refuses') await this.#closeRoutes();
     if (transport === 'throws') this.setOutage('messageTransport', true);
   }
 
-  /** Messages that were put into an inbox. */
+  /** Messages that were put into an inbox, after a step. */
   async delivered(): Promise<number> {
-    return this.#world['messaging'] === undefined ? 0 : this.system.router.delivered(this.#namespaceId);
+    if (this.#world['messaging'] === undefined) return 0;
+    const delivered = await this.system.router.delivered(this.#namespaceId);
+    if (this.#messaging.transport === 'refuses-after-first' && delivered > 0) await this.#closeRoutes();
+    return delivered;
+  }
+
+  get #messaging(): { readonly transport?: string } {
+    return (this.#world['messaging'] ?? {}) as { readonly transport?: string };
+  }
+
+  async #closeRoutes(): Promise<void> {
+    for (const recipient of this.#recipients) await this.system.router.closeRoute(this.#namespaceId, recipient);
   }
 
   get #namespaceId(): string {
@@ -129,6 +143,7 @@ export class ServicesWorld {
   #setScene(): void {
     const { scene } = this.system;
     scene.registry = new ToolRegistry();
+    scene.asksByMessage = this.#world['messaging'] !== undefined;
     for (const handler of this.#tools()) scene.registry.register(this.#counted(handler));
     scene.toolNamespaces = (this.#world['enabledNamespaces'] as string[] | undefined) ?? [];
     scene.scripts.clear();
