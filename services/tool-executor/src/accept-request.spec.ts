@@ -2,6 +2,7 @@ import type { Roots } from '@sharedos/bus';
 import { type Address, SCHEMA_HEADER } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
 import { type AcceptanceRules, acceptRequest } from './accept-request.ts';
+import { executorSettings } from './config.ts';
 import { NOON, alice, scout } from './turn.fixture.ts';
 
 const noon = Date.parse(NOON);
@@ -88,6 +89,12 @@ describe('a turn request', () => {
         error: { error: { code: 'not_a_trusted_host' }, context: { authority: requester, actor: scout } },
       }),
     );
+    it('is never a person, an agent or a group: the process does not start with such a setting', () => {
+      const { SHAREDOS_TRUSTED_HOSTS: setting } = executorSettings;
+      expect(setting.parse(JSON.stringify({ w1: [host] }))).toEqual({ w1: [host] });
+      expect(setting.parse(undefined)).toEqual({});
+      for (const one of [carol, clerk]) expect(setting.safeParse(JSON.stringify({ w1: [host, one] })).success).toBe(false);
+    });
     it('is held to being the sender of its message as long as it states none', () => {
       expect(asked(host, { w1: [host] }, { context: undefined })).toMatchObject({
         ok: false,

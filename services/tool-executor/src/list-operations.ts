@@ -20,6 +20,8 @@ const PAGE = 50;
 /** Operations whose records are read for one answer. */
 const READ_MAX = 1_000;
 const AT_ONCE = 16;
+/** Unknown calls that are listed of one operation; all of them are shown with it. */
+const UNKNOWN_MAX = 100;
 
 /** What the last record of an operation can say of it, for each state that may be asked for. */
 const MARKS: Readonly<Record<OperationState, readonly MarkedOperation['state'][]>> = {
@@ -63,7 +65,7 @@ export const listOperations =
         const summary = summaryOf((some[index] as MarkedOperation).kind, history.value.records);
         const isWanted = state === undefined || summary.state === state;
         const isTheirs = requester === undefined || (summary.requester !== undefined && sameAddress(summary.requester, requester));
-        if (isWanted && isTheirs) operations.push(summary);
+        if (isWanted && isTheirs) operations.push({ ...summary, unknownCalls: summary.unknownCalls.slice(0, UNKNOWN_MAX) });
       }
     }
     return { ok: true, value: { operations, more: more || read < candidates.length } };

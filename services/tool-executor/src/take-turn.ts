@@ -1,22 +1,7 @@
 import { type QueuedDelivery, reportDistrust } from '@sharedos/bus';
-import {
-  ExecutionControl,
-  ExecutionControlReply,
-  namespaceSubject,
-  timestampOf,
-  type LedgerRecord,
-  type Result,
-  err,
-} from '@sharedos/contracts';
-import {
-  MESSAGE_REQUEST_TOOL_NAME,
-  executionFingerprint,
-  foldExecution,
-  operationKeyHash,
-  replayAnswer,
-  turnEnded,
-} from '@sharedos/kernel';
-import type { ClaimRefusal, LedgerClaim, OperationHistory, OperationKey } from '@sharedos/ledger';
+import { type LedgerRecord, type Result, err, timestampOf } from '@sharedos/contracts';
+import { MESSAGE_REQUEST_TOOL_NAME, executionFingerprint, foldExecution, operationKeyHash } from '@sharedos/kernel';
+import type { ClaimRefusal, LedgerClaim, OperationKey } from '@sharedos/ledger';
 import { TurnLost, limitsInForce } from '@sharedos/runtime';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import { ToolRegistry } from '@sharedos/tools';
@@ -25,17 +10,16 @@ import { keepQuestion } from './keep-question.ts';
 import { messageRequestTool } from './message-request.ts';
 import { acceptRecipientTurn, answerRecipient } from './recipient-turn.ts';
 import { registryFor } from './context-tools.ts';
-import { interruptTurn } from './interrupt-turn.ts';
 import { LedgerTurn } from './ledger-turn.ts';
 import { turnOverLimit } from './namespace-limits.ts';
 import type { Ports } from './ports.ts';
-import { countRefusal, countTurn } from './turn-metrics.ts';
+import { ASK_AGAIN_MS, acknowledge, refuseRequest } from './refuse-request.ts';
+import { replayTurn } from './replay-turn.ts';
 import { releaseReserved } from './reserved-uses.ts';
-import { type Requester, answerOf, isAnswered, publishEvent, publishRefusal, publishResult } from './turn-answers.ts';
+import { type Requester, answerOf, publishEvent, publishResult } from './turn-answers.ts';
+import { countTurn } from './turn-metrics.ts';
 import { TurnWrites } from './turn-writes.ts';
 
-const OWNER_ANSWER_MS = 2_000;
-const ASK_AGAIN_MS = 1_000;
 /** Tools that one turn may be offered. */
 const CATALOG_TOOLS_MAX = 512;
 
@@ -54,7 +38,7 @@ export const takeTurn =
     if (from === undefined) return delivery.term('not the subject of a turn request');
     const accepted = await acceptedOf(ports, delivery, from);
     if (!accepted.ok && accepted.error === 'unavailable') return delivery.nak(ASK_AGAIN_MS);
-    if (!accepted.ok) return refuse(ports, delivery, from, accepted.error as RefusedRequest);
+    if (!accepted.ok) return refuseRequest(ports, delivery, from, accepted.error as RefusedRequest);
     const key = executionKey(from, accepted.value.request.executionId);
     const fingerprint = fingerprintOf(ports, accepted.value);
     const refusal = accepted.value.refusal ?? (accepted.value.isFresh ? await turnOverLimit(ports, delivery) : undefined);
@@ -80,10 +64,14 @@ export const takeTurn =
     if (claimed.ok) return runClaimed(ports, delivery, from, accepted.value, claimed.value, turnId);
     switch (claimed.error.kind) {
       case 'exists':
-        return replay(ports, delivery, from, accepted.value, key, fingerprint, claimed.error.history);
+        return replayTurn(ports, delivery, from, accepted.value, key, fingerprint, claimed.error.history);
       case 'full': {
         const error = { code: 'ledger_full', message: 'no new turns are taken until there is room for their records', retryable: true };
-        return refuse(ports, delivery, from, { executionId: accepted.value.request.executionId, context: accepted.value.context, error });
+        return refuseRequest(ports, delivery, from, {
+          executionId: accepted.value.request.executionId,
+          context: accepted.value.context,
+          error,
+        });
       }
       default:
         return delivery.nak(ASK_AGAIN_MS);
@@ -108,7 +96,10 @@ const claimOrFind = async (
   return err(found.value === undefined ? { kind: 'full' } : { kind: 'exists', history: found.value });
 };
 
-/** A request whose time is over, or which may not become a turn, starts nothing. If it was taken in time, whoever took it may be dead: the turn still gets its end. */
+/**
+ * A request whose time is over, or which may not become a turn, starts nothing. If it was taken in time, whoever took it may be dead:
+ * the turn still gets its end.
+ */
 const tooLate = async (
   ports: Ports,
   delivery: QueuedDelivery,
@@ -121,12 +112,12 @@ const tooLate = async (
   if (!history.ok) return delivery.nak(ASK_AGAIN_MS);
   const { claimed } = foldExecution(history.value?.records ?? []);
   if (history.value !== undefined && claimed?.requestSequence === delivery.sequence) {
-    return replay(ports, delivery, from, accepted, key, fingerprint, history.value);
+    return replayTurn(ports, delivery, from, accepted, key, fingerprint, history.value);
   }
   const { context, request, refusal } = accepted;
   const expired = { code: 'replay_expired', message: 'requestedAt lies outside the time in which a request may be sent', retryable: false };
   const error = refusal ?? expired;
-  return refuse(ports, delivery, from, { executionId: request.executionId, context, error });
+  return refuseRequest(ports, delivery, from, { executionId: request.executionId, context, error });
 };
 
 export const requesterOf = ({ parsed }: Pick<QueuedDelivery, 'parsed'>): Requester | undefined =>
@@ -243,105 +234,4 @@ const runClaimed = async (
 const releaseOf = async (ports: Ports, key: OperationKey): Promise<boolean> => {
   const history = await ports.ledger.read(key);
   return history.ok && history.value !== undefined && releaseReserved(ports, key.namespaceId, history.value.records);
-};
-
-const CONFLICT = { code: 'replay_conflict', message: 'this execution id was used for another request', retryable: false };
-const EXPIRED = {
-  code: 'replay_expired',
-  message: 'a turn of this execution id ended so long ago that its answer is gone',
-  retryable: false,
-};
-
-/** Answers a request that the ledger knows. */
-const replay = async (
-  ports: Ports,
-  delivery: QueuedDelivery,
-  from: Requester,
-  accepted: AcceptedRequest,
-  key: OperationKey,
-  fingerprint: string,
-  history: OperationHistory,
-): Promise<void> => {
-  const state = foldExecution(history.records);
-  const replayed = replayAnswer(state, { fingerprint, requestSequence: delivery.sequence });
-  switch (replayed.answer) {
-    case 'stored':
-      // Delivered again, and not asked again: whoever ended the turn has answered, unless it died before that.
-      if (state.claimed?.requestSequence === delivery.sequence) {
-        const answered =
-          (await isAnswered(ports.bus, from, accepted.request.executionId)) ||
-          (await publishResult(ports.bus, from, replayed.ended, accepted.request.agent));
-        // It may also have died before it gave back what the turn never used.
-        return answered &&
-          (await answerRecipient(ports, from, accepted, replayed.ended.result)) &&
-          (await releaseReserved(ports, from.namespaceId, history.records))
-          ? acknowledge(delivery)
-          : delivery.nak(ASK_AGAIN_MS);
-      }
-      return (await publishResult(ports.bus, from, replayed.ended, accepted.request.agent))
-        ? acknowledge(delivery)
-        : delivery.nak(ASK_AGAIN_MS);
-    case 'conflict':
-    case 'expired':
-      return refuse(ports, delivery, from, {
-        executionId: accepted.request.executionId,
-        context: accepted.context,
-        error: replayed.answer === 'conflict' ? CONFLICT : EXPIRED,
-      });
-    case 'duplicate_while_running':
-      return acknowledge(delivery);
-    case 'redelivery_of_running': {
-      if (await ownerLives(ports, from.namespaceId, replayed.claimed)) return delivery.nak(ASK_AGAIN_MS);
-      const interrupted = await interruptTurn(ports, key, history, accepted, 'recovery');
-      // Somebody wrote in between, or the ledger takes nothing: what stands is read again, and not as fast as it can be.
-      if (!interrupted.ok) return delivery.nak(ASK_AGAIN_MS);
-      const ended = [...history.records, interrupted.value];
-      return (await publishResult(ports.bus, from, interrupted.value, accepted.request.agent)) &&
-        (await releaseReserved(ports, from.namespaceId, ended))
-        ? acknowledge(delivery)
-        : delivery.nak(ASK_AGAIN_MS);
-    }
-    case 'run':
-      return delivery.nak(ASK_AGAIN_MS);
-  }
-};
-
-/** Refuses a request that never becomes a turn: on record, if it could be read at all, and then told to who sent it. */
-const refuse = async (
-  ports: Ports,
-  delivery: QueuedDelivery,
-  from: Requester,
-  { executionId, context, error }: RefusedRequest,
-): Promise<void> => {
-  countRefusal(from.namespaceId, error.code);
-  if (context !== undefined && executionId !== undefined) {
-    const mark = { id: ports.ids(), at: ports.clock(), context };
-    const recorded = await ports.audit(turnEnded(mark, { executionId, status: 'denied', code: error.code }));
-    if (!recorded.ok) return delivery.nak(ASK_AGAIN_MS);
-  }
-  const told = await publishRefusal(ports.bus, from, {
-    sequence: delivery.sequence,
-    error,
-    ...(executionId === undefined ? {} : { executionId }),
-  });
-  return told ? acknowledge(delivery) : delivery.nak(ASK_AGAIN_MS);
-};
-
-/** Safety is the fence and not this answer: an owner that only seemed dead finds its next write refused. */
-const ownerLives = async (
-  { bus, running, instance }: Ports,
-  namespaceId: string,
-  { ownerId, turnId }: { ownerId: string; turnId: string },
-): Promise<boolean> => {
-  if (ownerId === instance) return running.has(turnId);
-  const subject = namespaceSubject('execution.control', namespaceId, ownerId);
-  const answer = await bus.request(subject, ExecutionControl, { turnId, ask: 'alive' }, ExecutionControlReply, {
-    timeoutMs: OWNER_ANSWER_MS,
-  });
-  return answer.ok && answer.value.ok && answer.value.value.running;
-};
-
-/** An acknowledgement that was lost brings the message again, and then it is answered from the record. */
-const acknowledge = async (delivery: QueuedDelivery): Promise<void> => {
-  await delivery.ack();
 };
