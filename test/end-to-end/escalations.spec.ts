@@ -29,6 +29,8 @@ const DEADLINE_MS = 30_000;
 let system: TestSystem;
 let agent: RunningAgent | undefined;
 let hook: Hook;
+/** The environment of every authorizer. */
+let authorizer: Readonly<Record<string, string>>;
 
 const CAROL = { kind: 'human', userId: 'carol' } as const satisfies Address;
 const SECRET = 'a secret of more than thirty-two bytes';
@@ -88,7 +90,7 @@ beforeAll(async () => {
   hook = await startHook();
   const secretFile = join(hook.folder, 'secret');
   await writeFile(secretFile, SECRET);
-  const authorizer = {
+  authorizer = {
     SHAREDOS_ESCALATION_WEBHOOKS: JSON.stringify({ [NAMESPACE]: `http://${hook.host}/questions` }),
     SHAREDOS_ESCALATION_WEBHOOK_HOSTS: hook.host,
     SHAREDOS_ESCALATION_WEBHOOK_SECRET_FILE: secretFile,
@@ -355,5 +357,17 @@ describe('who is told', () => {
         .digest('hex'),
     );
     expect(hook.heard.map((heard) => heard.body).join()).not.toContain('SECRET-A');
+  });
+
+  it('is told once more by an authorizer that starts, and finds it once', async () => {
+    const { question } = await asks('told-again', 'may I hear it twice?');
+    const heard = () => hook.heard.filter(({ notice: { escalation } }) => escalation.id === question.id).length;
+    await waitFor('the webhook', async () => heard() === 1, DEADLINE_MS);
+    await told(ALICE, question.id, 'open');
+    await system.stack.startService('authorizer', { env: authorizer });
+    await waitFor('the webhook, again', async () => heard() === 2, DEADLINE_MS);
+    await told(ALICE, question.id, 'open');
+    const sent = (await system.records('trace-told-again')).filter(({ type }) => type === 'message.sent');
+    expect(sent.map(({ outcome }) => outcome)).not.toContain('denied');
   });
 });

@@ -16,7 +16,10 @@ export const authorizerSettings = {
     .min(0)
     .max(86_400_000)
     .default(600_000)
-    .meta({ description: 'Acts of this time before a start are recorded once more, in case whoever carried them out ended before' }),
+    .meta({
+      description:
+        'Acts of this time before a start are recorded, and told, once more, in case whoever carried them out ended before it could',
+    }),
   SHAREDOS_QUESTION_LASTS_MS: z.coerce
     .number()
     .int()

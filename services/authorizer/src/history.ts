@@ -11,6 +11,11 @@ export class History<State> {
     return this.#states.at(-1);
   }
 
+  /** Of the last event so far. */
+  get lastPosition(): Position {
+    return this.#positions.at(-1) ?? 0;
+  }
+
   /** The state after every event at or below a position; `undefined` before the first. */
   at(position: Position): State | undefined {
     return this.#states[this.#indexAt(position)];

@@ -9,6 +9,7 @@ import { composeAuthorizer } from './compose.ts';
 import { CLOCKS_APART_MS, LONGEST_TURN_MS, authorizerSettings } from './config.ts';
 import { keepEscalations } from './escalations/keep-escalations.ts';
 import { openTeller } from './escalations/open-teller.ts';
+import { tellAgain } from './escalations/tell-again.ts';
 import { loadFold } from './fold-snapshot.ts';
 import { keepFold } from './keep-fold.ts';
 import { watchFold, watchUsage } from './decision-metrics.ts';
@@ -85,6 +86,7 @@ await runService('authorizer', authorizerSettings, async (settings, { bus, insta
     onTrouble: (what) => log('question not settled', { why: what }),
   });
   const since = clock() - settings.SHAREDOS_RECORD_AGAIN_MS;
+  tellAgain(ports, tidings, since);
   const recent = { since, from: fold.index.positionAt(since), upTo: start.value };
   const again = recordRecentActs({ store: store.value, records }, recent);
   const served = await serveRoutes(bus, {

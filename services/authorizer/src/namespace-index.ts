@@ -91,12 +91,13 @@ export class NamespaceIndex {
     });
   }
 
-  /** Every question of every namespace, in no order. */
-  *everyEscalation(position: Position): Generator<{ readonly namespaceId: string; readonly state: KnownEscalation }, void, undefined> {
+  /** Every question of every namespace as it is now, in no order, and where that was written. */
+  *everyEscalation(): Generator<{ readonly namespaceId: string; readonly state: KnownEscalation; readonly position: Position }> {
     for (const [key, history] of this.#histories.escalation) {
-      const state = history.at(position) as EscalationState | undefined;
+      const state = history.last as EscalationState | undefined;
       const namespaceId = decodeToken(key.slice(0, key.indexOf('.')));
-      if (state !== undefined && state.status !== 'absent' && namespaceId.ok) yield { namespaceId: namespaceId.value, state };
+      if (state !== undefined && state.status !== 'absent' && namespaceId.ok)
+        yield { namespaceId: namespaceId.value, state, position: history.lastPosition };
     }
   }
 

@@ -50,6 +50,9 @@ export interface AskedWorld {
   readonly world: World;
   /** What was told of questions, in order. */
   readonly told: string[];
+  /** From which revision on an answer was told to stand, by question. */
+  readonly revisions: Map<string, string>;
+  readonly tidings: Tidings;
   /** What every append of a stream category comes upon first: throwing it is the end of the process. */
   onAppend: (stream: StreamId) => Promise<void>;
   open(asked?: EscalationQuestion): ReturnType<ReturnType<typeof openEscalation>>;
@@ -69,9 +72,13 @@ const nextCommand = countingIds('answer');
 export const askedWorld = async (options?: WorldOptions): Promise<AskedWorld> => {
   const world = await authorizerWorld(options);
   const told: string[] = [];
+  const revisions = new Map<string, string>();
   const tidings: Tidings = {
     opened: (_, { id }) => void told.push(`opened ${id}`),
-    answered: (_, { status, question: { id } }: Known) => void told.push(`${status} ${id}`),
+    answered: (_, { status, question: { id } }: Known, revision) => {
+      told.push(`${status} ${id}`);
+      revisions.set(id, revision);
+    },
   };
   const append: EventStore['append'] = async (stream, ...more) => {
     await asked.onAppend(stream);
@@ -84,6 +91,8 @@ export const askedWorld = async (options?: WorldOptions): Promise<AskedWorld> =>
   const asked: AskedWorld = {
     world,
     told,
+    revisions,
+    tidings,
     onAppend: async () => undefined,
     open: (put = { ...question, requestedAt: timestampOf(world.clock.now()) }) =>
       openEscalation(ports, tidings)({ question: put }, world.delivery('escalation.open')),

@@ -53,7 +53,7 @@ export const keepEscalations = (
 
   const sweep = async (): Promise<void> => {
     let looked = 0;
-    for (const { namespaceId, state } of ports.fold.namespaces.everyEscalation(ports.fold.position)) {
+    for (const { namespaceId, state } of ports.fold.namespaces.everyEscalation()) {
       if (signal.aborted || ports.fold.trouble !== undefined) return;
       const trouble = await settle(namespaceId, state);
       if (trouble !== undefined) onTrouble(trouble);

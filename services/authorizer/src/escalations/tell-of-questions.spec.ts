@@ -7,10 +7,11 @@ import { type Address, MessageDeliver, revisionOf } from '@sharedos/contracts';
 import { waitFor } from '@sharedos/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { alice, bob, carol } from '../authorizer.fixture.ts';
+import { alice, bob, carol, settled } from '../authorizer.fixture.ts';
 import { BackgroundQueue } from './background-queue.ts';
-import { aboutCall, question } from './escalations.fixture.ts';
+import { aboutCall, askedWorld, named, question } from './escalations.fixture.ts';
 import { openWebhooks, tellerSettings } from './open-teller.ts';
+import { tellAgain } from './tell-again.ts';
 import { type NoticeMessage, QuestionTeller, type TellPorts } from './tell-of-questions.ts';
 import { DELIVERY_HEADER, type Webhook, sendToWebhook, signatureOf } from './webhook.ts';
 
@@ -121,6 +122,28 @@ describe('an answer', () => {
     telling.answered('w1', { ...answered, status: 'withdrawn' }, revisionOf('log', 7));
     await telling.stop();
     expect(receivers()).toEqual([]);
+  });
+});
+
+describe('a process that starts', () => {
+  it('tells once more what was asked and answered lately, as it was told', async () => {
+    const asked = await askedWorld();
+    for (const id of ['old', 'open', 'refused', 'approved']) {
+      const at = id === 'old' ? '2026-01-01T11:00:00.000Z' : '2026-01-01T12:00:00.000Z';
+      await asked.open({ ...named, id, requestedAt: at });
+    }
+    await asked.resolve({ answer: 'refuse' }, { escalationId: 'refused' });
+    await asked.resolve({ answer: 'approve' }, { escalationId: 'approved' });
+    await settled();
+    const { told, revisions } = asked;
+    const [before, known] = [new Set(told), new Map(revisions)];
+    told.length = 0;
+    revisions.clear();
+    tellAgain(asked.world.ports, asked.tidings, AT - 1_000);
+    expect(told.toSorted()).toEqual(['approved approved', 'opened open', 'refused refused']);
+    for (const line of told) expect(before).toContain(line);
+    expect(revisions).toEqual(known);
+    await asked.close();
   });
 });
 
