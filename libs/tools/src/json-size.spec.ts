@@ -12,6 +12,11 @@ describe('the size of a JSON text', () => {
       { numRuns: 2_000 },
     );
   });
+  it.each([0, 1, 300, 999])('finds what is written long wherever it is, %i characters from the end', (from) => {
+    const text = `${'a'.repeat(999 - from)}\u0001${'a'.repeat(from)}`;
+    const bytes = Buffer.byteLength(JSON.stringify({ text }));
+    expect([isLargerThan({ text }, bytes), isLargerThan({ text }, bytes - 1)]).toEqual([false, true]);
+  });
   it.each(['\u0001', '"', '\\', '\n', 'é', '🙂', '\ud800', 'a'])('counts %j as JSON writes it', (letter) => {
     const text = letter.repeat(1_000);
     const bytes = Buffer.byteLength(JSON.stringify({ text }));

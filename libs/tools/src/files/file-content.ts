@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { BigIntStats } from 'node:fs';
 import { fstatSync, readSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
+import { StringDecoder } from 'node:string_decoder';
 import { type Json, hashOf } from '@sharedos/contracts';
 import { z } from 'zod';
 
@@ -36,11 +37,21 @@ export const bytesOf = (content: Json): Buffer | undefined => {
 };
 
 /** The bytes as text when they are UTF-8 without NUL, so that writing the text again gives the same bytes. */
-export const textOf = (bytes: Buffer): string | undefined => (bytes.includes(0) || !isUtf8(bytes) ? undefined : bytes.toString('utf8'));
+export const textOf = (bytes: Buffer): string | undefined => (bytes.includes(0) || !isUtf8(bytes) ? undefined : decoded(bytes));
+
+/** A text of a megabyte at once is kept outside the heap, and each such text costs a collection of the whole heap by and by. */
+const DECODED_AT_ONCE = 512 * 1024;
+
+const decoded = (bytes: Buffer): string => {
+  if (bytes.byteLength <= DECODED_AT_ONCE) return bytes.toString('utf8');
+  const decoder = new StringDecoder('utf8');
+  let text = '';
+  for (let from = 0; from < bytes.byteLength; from += DECODED_AT_ONCE) text += decoder.write(bytes.subarray(from, from + DECODED_AT_ONCE));
+  return text + decoder.end();
+};
 
 /** The first `size` bytes, or fewer where the file ends before. What is appended meanwhile is left out. */
-export const readBytes = async (handle: FileHandle, size: number): Promise<Buffer> => {
-  const bytes = Buffer.allocUnsafe(size);
+export const readBytes = async (handle: FileHandle, size: number, bytes: Buffer = Buffer.allocUnsafe(size)): Promise<Buffer> => {
   let filled = 0;
   while (filled < size) {
     const { bytesRead } = await handle.read(bytes, filled, size - filled, filled);
@@ -48,6 +59,26 @@ export const readBytes = async (handle: FileHandle, size: number): Promise<Buffe
     filled += bytesRead;
   }
   return bytes.subarray(0, filled);
+};
+
+/** One buffer that is kept: memory outside the heap for every read costs more to collect than to read into. */
+const KEPT_BYTES = 1024 * 1024;
+let kept: Buffer | undefined = Buffer.allocUnsafeSlow(KEPT_BYTES);
+
+/**
+ * Hands over what `readBytes` reads for as long as `use` runs, which keeps none of it: the next read writes over it.
+ *
+ * @param use Makes of the bytes what is wanted of them, without waiting.
+ */
+export const withBytes = async <T>(handle: FileHandle, size: number, use: (bytes: Buffer) => T): Promise<T> => {
+  const mine = size <= KEPT_BYTES ? kept : undefined;
+  if (mine === undefined) return use(await readBytes(handle, size));
+  kept = undefined;
+  try {
+    return use(await readBytes(handle, size, mine));
+  } finally {
+    kept = mine;
+  }
 };
 
 /** The same without waiting, for the thread that walks trees. */

@@ -1,7 +1,7 @@
 import { err, ok, timestampOf } from '@sharedos/contracts';
 import type { Folder } from '../confinement/confinement.ts';
 import type { ConfinedTree } from './confined-tree.ts';
-import { readBytes, textOf, versionOf } from './file-content.ts';
+import { textOf, versionOf, withBytes } from './file-content.ts';
 import { type Refusable, attempt } from './file-refusal.ts';
 import type { FilesListOutput, FilesReadOutput, FilesStatOutput } from './files-schemas.ts';
 import { namesIn } from './folder-names.ts';
@@ -66,15 +66,17 @@ export const readFile = async (tree: ConfinedTree, place: Place, bytesMax: numbe
   return tree.inFolder(place.above, false, (parent) =>
     tree.withFile(parent, place.name, async (file, stats) => {
       if (stats.size > BigInt(bytesMax)) return err('file_too_large');
-      const bytes = await attempt(() => readBytes(file, Number(stats.size)));
-      if (!bytes.ok) return bytes;
-      const text = textOf(bytes.value);
-      return ok({
-        content: text ?? bytes.value.toString('base64'),
-        encoding: text === undefined ? 'base64' : 'utf8',
-        size: bytes.value.byteLength,
-        version: versionOf(stats),
-      });
+      return attempt(() =>
+        withBytes(file, Number(stats.size), (bytes): FilesReadOutput => {
+          const text = textOf(bytes);
+          return {
+            content: text ?? bytes.toString('base64'),
+            encoding: text === undefined ? 'base64' : 'utf8',
+            size: bytes.byteLength,
+            version: versionOf(stats),
+          };
+        }),
+      );
     }),
   );
 };
