@@ -197,6 +197,19 @@ describe('a question that a turn ended on', () => {
     );
   });
 
+  it('that is approved several times at once, over replicas, is one grant', async () => {
+    const { question } = await asks('at-once', 'may we all say yes?');
+    const alice = await system.client(ALICE);
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, (_, number) => alice.escalations.resolve(question.id, withDiary, `at-once-${number}`)),
+    );
+    expect(answers.filter(({ ok }) => ok)).toHaveLength(1);
+    for (const refused of answers.filter(({ ok }) => !ok)) expect(refused).toMatchObject(refusedAs('escalation_answered'));
+    const held = await (await system.client(SCOUT)).grants.list({ role: 'subject', limit: 100 });
+    const ofIt = held.ok ? held.value.grants.filter(({ metadata }) => metadata?.['escalationId'] === question.id) : [];
+    expect(ofIt).toHaveLength(1);
+  });
+
   it('leaves a record of the ask and of each answer, without what was given', async () => {
     const { question } = await asks('recorded', 'may I be recorded?');
     const commandId = `answer-${hashOf(question.id).slice(0, 8)}`;

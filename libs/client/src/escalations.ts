@@ -15,10 +15,13 @@ import { type Session, ask } from './session.ts';
 
 /** Questions that turns ended on. Nothing resumes a turn: an approval is a grant, which the agent's next turn may find. */
 export interface EscalationCommands {
-  /** Those that the caller asked, is asked, or owns what is asked for, newest first. */
+  /** Those that the caller asked, is asked, owns what is asked for, or reviews for its owner, newest first. */
   list(query?: EscalationList): Promise<Result<EscalationsAt, ClientError>>;
   show(escalationId: string): Promise<Result<EscalationAt, ClientError>>;
-  /** Answers one as its reviewer or owner, or withdraws one's own. `commandId`: sending the same one again repeats the answer. */
+  /**
+   * Answers one as its reviewer, as the owner or in its place, or withdraws one's own. An answer about one call allows that call, once.
+   * `commandId`: sending the same one again repeats the answer.
+   */
   resolve(escalationId: string, resolution: EscalationResolution, commandId?: string): Promise<Result<EscalationAt, ClientError>>;
 }
 
