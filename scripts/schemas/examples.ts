@@ -707,7 +707,7 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     records: 5,
     decisions: { allowed: 3, denied: 1, outages: 1 },
     reasons: [{ reason: 'no_matching_grant', type: 'authorization.checked', outcome: 'denied', outage: false, count: 1 }],
-    uses: [{ grantId: 'g1', taken: 2 }],
+    uses: [{ grantId: 'g1', taken: 2, released: 1, max: 5 }],
     upTo: 17,
   }),
   'records.recompute/1': object({ after: 0 }, ['after'], {

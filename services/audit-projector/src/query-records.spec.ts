@@ -1,100 +1,7 @@
-import type { Bus, Delivery } from '@sharedos/bus';
-import {
-  type Address,
-  type AuditEvent,
-  type AuthorityQuestion,
-  type RecordsQuery,
-  type RecordsReplay,
-  type Result,
-  type Unavailable,
-  err,
-  ok,
-  revisionOf,
-  unavailable,
-} from '@sharedos/contracts';
-import { authorizationChecked } from '@sharedos/kernel';
-import { countingIds, manualClock } from '@sharedos/testing';
+import { type Lineage, ok, refused, unavailable } from '@sharedos/contracts';
 import { describe, expect, it } from 'vitest';
-import { logQuestions } from './ask-log.ts';
-import type { Ports } from './ports.ts';
-import { queryRecords } from './query-records.ts';
-import { NOON, alice, fold, recordOf, recordStore, sealKeys } from './record.fixture.ts';
-import { replayRecords } from './replay-records.ts';
-
-const carol = { kind: 'human', userId: 'carol' } as const;
-const auditor = { kind: 'human', userId: 'auditor' } as const;
-const REVISION = revisionOf('log', 3);
-const record = (id: string, namespaceId = 'w1') => recordOf(id, { namespaceId, type: 'turn.ended' });
-
-const projector = () => {
-  const records = recordStore();
-  const written: AuditEvent[] = [];
-  const asked: { actor: Address; authority: Address; purpose: string; question: AuthorityQuestion }[] = [];
-  const world = {
-    records,
-    written,
-    /** Whom the authorizers were asked about, and what. */
-    asked,
-    says: 'allowed' as 'allowed' | 'denied' | 'nothing',
-    head: (): Promise<Result<number, Unavailable>> => Promise.resolve(ok(records.position)),
-    behind: undefined as string | undefined,
-    building: undefined as string | undefined,
-    folded: async (_timeoutMs: number): Promise<boolean> => false,
-    clock: manualClock(NOON),
-    auditWorks: true,
-    query: (body: RecordsQuery = {}, principal: Address = auditor, namespaceId = 'w1') => {
-      const delivery: Delivery = { verb: 'records.query', namespaceId, principal, rest: [], signal: new AbortController().signal };
-      return queryRecords(ports)(body, delivery);
-    },
-    replay: (body: RecordsReplay, principal: Address = auditor, namespaceId = 'w1') => {
-      const delivery: Delivery = { verb: 'records.replay', namespaceId, principal, rest: [], signal: new AbortController().signal };
-      return replayRecords(ports)(body, delivery);
-    },
-  };
-  const ports: Ports = {
-    authority: {
-      open: async () =>
-        world.says === 'nothing'
-          ? err({ code: 'authority_unavailable', reason: 'silence' })
-          : ok({
-              status: 'resolved',
-              token: 't',
-              revision: REVISION,
-              admittedAt: NOON,
-              validUntil: NOON,
-              snapshot: { hash: 'a'.repeat(64), grantIds: [], grantCount: 0, loadedAt: NOON },
-            }),
-      decide: async (_, context, question, [id]) => {
-        if (question.kind !== 'authorize') throw new Error('a query is authorized plainly');
-        asked.push({ actor: context.actor, authority: context.authority, purpose: context.purpose, question });
-        const allowed = world.says === 'allowed';
-        const code = allowed ? 'allowed' : 'no_matching_grant';
-        const event = authorizationChecked(
-          { id, at: Date.parse(NOON), context },
-          { request: question.request, decided: { decision: { allowed, reasonCode: code } }, consume: false },
-        );
-        return ok({ revision: REVISION, status: allowed ? 'allowed' : 'denied', code, audit: [event] });
-      },
-    },
-    log: logQuestions({} as Bus, 1),
-    records,
-    keys: sealKeys(),
-    folded: (timeoutMs) => world.folded(timeoutMs),
-    head: () => world.head(),
-    behind: () => world.behind,
-    building: () => world.building,
-    roots: { w1: [alice, carol] },
-    audit: async (event) => {
-      if (!world.auditWorks) return unavailable('the stream is away');
-      written.push(event);
-      return ok(undefined);
-    },
-    clock: () => world.clock.now(),
-    ids: countingIds('id'),
-    onParked: () => undefined,
-  };
-  return world;
-};
+import { REVISION, auditor, carol, projector, record } from './reading.fixture.ts';
+import { NOON, alice, fold, recordOf } from './record.fixture.ts';
 
 describe('a query of audit records', () => {
   it('is answered if a root of the namespace granted it, and its decision is on record', async () => {
@@ -194,91 +101,36 @@ describe('a query of audit records', () => {
   });
 });
 
-describe('a replay of audit records', () => {
-  const page = async (world: ReturnType<typeof projector>, body: RecordsReplay, principal: Address = auditor) => {
-    const reply = await world.replay(body, principal);
-    if (!reply.ok) throw new Error(reply.error.code);
-    return reply.value;
+describe('a summary of audit records', () => {
+  const used = (id: string, grantId: string) =>
+    recordOf(id, { type: 'authorization.checked', outcome: 'allowed', grantId, metadata: { usageTaken: true } });
+  const bounded = (grantId: string, maxUses: number): Lineage => {
+    const act = { principal: alice, at: NOON, revision: REVISION, eventId: 'event', correlationId: 'command' };
+    const capabilities = [{ resource: { namespace: 'files', path: [] }, actions: ['read'], scope: 'descendants' as const }];
+    const terms = { id: grantId, namespaceId: 'w1', subject: carol, issuer: alice, capabilities, issuedAt: NOON };
+    return { links: [{ grant: { ...terms, constraints: { maxUses } }, issued: act }] };
   };
 
-  it('hands out every record after a place with its link, and says where to go on', async () => {
+  it('has the uses of a grant beside what the log allows it', async () => {
     const world = projector();
-    fold(world.records, record('a'), record('theirs', 'w2'), record('b'), record('c'));
-    const first = await page(world, { after: 0, limit: 2 });
-    expect(first.records.map(({ event, count }) => [event.id, count])).toEqual([
-      ['a', 1],
-      ['b', 2],
-    ]);
-    expect(first.after).toBe(3);
-    const second = await page(world, { after: first.after, session: first.session });
-    expect(second.records.map(({ chain }) => chain)).toEqual([world.records.tips()[0]?.chain]);
-  });
-
-  it('has the signed heads of what it hands out', async () => {
-    const world = projector();
-    fold(world.records, record('a'), record('b'));
-    const sealed = sealKeys().seal({ version: '1', namespaceId: 'w1', count: 1, sequence: 1, chain: 'ab'.repeat(32), at: NOON });
-    world.records.keepHead(sealed, 1);
-    expect(await page(world, { after: 0, limit: 1 })).toMatchObject({ heads: [sealed], headsAfter: 1 });
-    expect((await page(world, { after: 1, headsAfter: 1 })).heads).toEqual([]);
-    // One that was signed after its record had been handed out is handed out still.
-    world.records.keepHead(sealed, 9);
-    expect(await page(world, { after: 2, headsAfter: 1 })).toMatchObject({ records: [], heads: [sealed], headsAfter: 9 });
-  });
-
-  it('waits for something new, and answers with nothing when its time is over', async () => {
-    const world = projector();
-    let waits = 0;
-    world.folded = async () => {
-      waits += 1;
-      if (waits === 2) fold(world.records, record('new'));
-      return true;
-    };
-    expect((await page(world, { after: 0, waitMs: 20_000 })).records).toHaveLength(1);
-    expect(waits).toBe(2);
-    expect(await page(world, { after: 7 })).toMatchObject({ records: [], after: 7 });
-  });
-
-  it('is decided once a session and not for each page, for its own records would wake it', async () => {
-    const world = projector();
-    const { session } = await page(world, { after: 0 });
-    await page(world, { after: 0, session });
-    expect(world.asked).toHaveLength(1);
-    world.clock.advance(30_000);
-    const again = await page(world, { after: 0, session });
-    expect(world.asked).toHaveLength(2);
-    expect(again.session).not.toBe(session);
-  });
-
-  it('takes no session of another reader, of another authority, or made up', async () => {
-    const world = projector();
-    const { session } = await page(world, { after: 0 });
-    world.says = 'denied';
-    expect(await world.replay({ after: 0, session }, carol)).toMatchObject({ ok: false, error: { code: 'no_matching_grant' } });
-    expect(await world.replay({ after: 0, session, authority: carol })).toMatchObject({ ok: false, error: { code: 'no_matching_grant' } });
-    expect(await world.replay({ after: 0, session: 'eyJ1bnRpbCI6MX0.AAAA' })).toMatchObject({
-      ok: false,
-      error: { code: 'no_matching_grant' },
+    fold(world.records, used('a', 'g1'), used('b', 'g1'), used('c', 'g2'), recordOf('d', { type: 'grant.usage.released', grantId: 'g1' }));
+    world.lineage = (grantId) => ok(grantId === 'g1' ? bounded('g1', 5) : { links: [] });
+    expect(await world.summary()).toMatchObject({
+      ok: true,
+      value: {
+        uses: [
+          { grantId: 'g1', taken: 2, released: 1, max: 5 },
+          { grantId: 'g2', taken: 1, released: 0 },
+        ],
+      },
     });
-    expect(await world.replay({ after: 0, session })).toMatchObject({ ok: true });
   });
 
-  it('is unavailable while the stream is silent', async () => {
+  it('stands by itself where the log cannot be asked', async () => {
     const world = projector();
-    world.behind = 'the stream of records is silent';
-    expect(await world.replay({ after: 0 })).toMatchObject({ ok: false, error: { code: 'records_unavailable', retryable: true } });
-  });
-
-  it('is unavailable while the read model is being built, and says how far it is: its end would be no end', async () => {
-    const world = projector();
-    fold(world.records, record('a'));
-    world.head = () => Promise.resolve(ok(4));
-    world.building = 'the read model is being built: 1 of 4 records, 25 %';
-    expect(await world.replay({ after: 0 })).toMatchObject({
-      ok: false,
-      error: { code: 'records_unavailable', message: expect.stringContaining('1 of 4 records, 25 %'), retryable: true },
-    });
-    world.folded = async () => (fold(world.records, record('b'), record('c'), record('d')), true);
-    expect((await page(world, { after: 0 })).records).toHaveLength(4);
+    fold(world.records, used('a', 'g1'));
+    world.lineage = () => refused('log_unavailable', 'no authorizer answered', true);
+    const summary = await world.summary();
+    expect(summary.ok && summary.value.uses).toEqual([{ grantId: 'g1', taken: 1, released: 0 }]);
   });
 });

@@ -6,6 +6,8 @@ import type { Ports } from './ports.ts';
 
 const PAGE = 100;
 const CATCH_UP_MS = 3_000;
+/** Grants of a summary whose limits are looked up. */
+const LIMITS_ASKED = 32;
 
 type QueryReply = Reply<{ records: AuditRecord[]; next?: number | undefined; upTo: number }>;
 
@@ -25,7 +27,7 @@ export const queryRecords =
       return { ok: true, value: { records: [...records], upTo, ...(next === undefined ? {} : { next }) } };
     });
 
-/** Counts over the records of a time: decisions, reasons with outages apart, uses taken of each grant. */
+/** Counts over the records of a time: decisions, reasons with outages apart, uses of each grant beside what the log allows it. */
 export const summarizeRecords =
   (ports: Ports) =>
   (asked: RecordsSummary, delivery: Delivery): Promise<Reply<SummaryOfRecords>> =>
@@ -33,8 +35,23 @@ export const summarizeRecords =
       const reader = await mayRead(ports, delivery, asked.authority);
       if (!reader.ok) return reader;
       if ((await caughtUp(ports)) === undefined) return isBehind(ports);
-      return { ok: true, value: ports.records.summary(delivery.namespaceId, asked) };
+      const summary = ports.records.summary(delivery.namespaceId, asked);
+      return { ok: true, value: { ...summary, uses: await againstTheLog(ports, delivery.namespaceId, summary.uses) } };
     });
+
+/** What the log says the most used grants may be used in all. Where it cannot be asked, the counts stand by themselves. */
+const againstTheLog = async (
+  { log }: Pick<Ports, 'log'>,
+  namespaceId: string,
+  uses: SummaryOfRecords['uses'],
+): Promise<SummaryOfRecords['uses']> => {
+  const lineages = await Promise.all(uses.slice(0, LIMITS_ASKED).map(({ grantId }) => log.lineage(namespaceId, { grantId })));
+  return uses.map((use, index) => {
+    const lineage = lineages[index];
+    const max = lineage?.ok === true ? lineage.value.links[0]?.grant.constraints.maxUses : undefined;
+    return max === undefined ? use : { ...use, max };
+  });
+};
 
 /** The refusal of whoever cannot be answered yet; says how far a model is that is being built. */
 export const isBehind = ({ building }: Pick<Ports, 'building'>): ReturnType<typeof refused> =>

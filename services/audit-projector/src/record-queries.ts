@@ -77,7 +77,16 @@ export const summaryOf = (database: RecordDatabase, asked: Asked, time: Pick<Rec
       `SELECT grantId, count(*) AS taken FROM record WHERE ${where.text} AND used = 1
        GROUP BY grantId ORDER BY taken DESC, grantId LIMIT ${SUMMARY_ROWS}`,
     )
-    .all(...where.values) as unknown as SummaryOfRecords['uses'];
+    .all(...where.values) as unknown as { readonly grantId: string; readonly taken: number }[];
+  const released = new Map(
+    (
+      database
+        .statement(
+          `SELECT grantId, count(*) AS released FROM record WHERE ${where.text} AND type = 'grant.usage.released' GROUP BY grantId`,
+        )
+        .all(...where.values) as unknown as { readonly grantId: string; readonly released: number }[]
+    ).map((row) => [row.grantId, row.released]),
+  );
   const head = database.statement('SELECT body FROM head WHERE namespace = ? ORDER BY position DESC LIMIT 1').get(asked.namespaceId) as
     | { body: string }
     | undefined;
@@ -90,7 +99,7 @@ export const summaryOf = (database: RecordDatabase, asked: Asked, time: Pick<Rec
       .flatMap(({ reason, ...group }) => (reason === null ? [] : [{ ...group, reason, outage: group.outage === 1 }]))
       .sort((a, b) => b.count - a.count || byCodeUnit(a.reason, b.reason) || byCodeUnit(a.type, b.type))
       .slice(0, SUMMARY_ROWS),
-    uses: uses.map((row) => ({ ...row })),
+    uses: uses.map(({ grantId, taken }) => ({ grantId, taken, released: released.get(grantId) ?? 0 })),
     ...(head === undefined ? {} : { head: JSON.parse(head.body) as SealedHead }),
     upTo: asked.position,
   };

@@ -151,17 +151,18 @@ describe('a summary', () => {
       decision('e', 'denied', { reason: 'usage_store_unavailable', metadata: { failClosed: true } }),
       decision('e', 'denied', { reason: 'usage_store_unavailable', metadata: { failClosed: true } }),
       recordOf('f', { outcome: 'denied', reason: 'no_matching_grant' }),
+      recordOf('g', { type: 'grant.usage.released', grantId: 'g1' }),
     );
     expect(store.summary('w1', {})).toEqual({
-      records: 6,
+      records: 7,
       decisions: { allowed: 3, denied: 1, outages: 1 },
       reasons: [
         { reason: 'no_matching_grant', type: 'authorization.checked', outcome: 'denied', outage: false, count: 1 },
         { reason: 'no_matching_grant', type: 'tool.invoked', outcome: 'denied', outage: false, count: 1 },
         { reason: 'usage_store_unavailable', type: 'authorization.checked', outcome: 'denied', outage: true, count: 1 },
       ],
-      uses: [{ grantId: 'g1', taken: 2 }],
-      upTo: 7,
+      uses: [{ grantId: 'g1', taken: 2, released: 1 }],
+      upTo: 8,
     });
     expect(store.summary('w1', { since: '2026-01-01T12:00:00.001Z' }).records).toBe(0);
     expect(store.summary('elsewhere', {})).toMatchObject({ records: 0, uses: [] });

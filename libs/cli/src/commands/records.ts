@@ -85,7 +85,7 @@ export const recordsCommand = (terminal: Terminal): Command => {
     });
   command
     .command('summary')
-    .description('How many decisions were allowed and denied, why, and how often each bounded grant was used.')
+    .description('How many decisions were allowed and denied, why, and how often each bounded grant was used, of how often the log allows.')
     .option('--since <time>', 'from an instant on, or so long ago: 2026-01-01T12:00:00Z, 15m')
     .option('--until <time>', 'before an instant')
     .option('--authority <kind:id>', 'whose grant to read is used')
@@ -122,8 +122,14 @@ const summaryText = ({ records, decisions, reasons, uses, head }: SummaryOfRecor
     uses.length === 0
       ? ''
       : table(
-          ['USES', 'GRANT'],
-          uses.map(({ taken, grantId }) => [taken, grantId]),
+          ['USES', 'GIVEN BACK', 'OF', 'GRANT', ''],
+          uses.map(({ taken, released, max, grantId }) => [
+            taken,
+            released,
+            max ?? '?',
+            grantId,
+            max !== undefined && taken - released > max ? 'over its limit' : '',
+          ]),
         ),
     head === undefined ? '' : `signed up to record ${head.head.count}, by ${head.head.keyId}\n`,
   ];

@@ -106,8 +106,11 @@ export const SummaryOfRecords = z.strictObject({
     0,
     500,
   ),
-  /** Uses that decisions took of each bounded grant, the most used first. */
-  uses: bounded(z.array(z.strictObject({ grantId: Id, taken: Count })), 0, 500),
+  /**
+   * Uses that decisions took of each bounded grant, and those that were given back, the most used first. `max` is what the log allows it in
+   * all, of the most used where the log could be asked.
+   */
+  uses: bounded(z.array(z.strictObject({ grantId: Id, taken: Count, released: Count, max: z.int().min(1).optional() })), 0, 500),
   /** The newest signed head: whoever keeps it can tell later that nothing before it was lost or changed. */
   head: SealedHead.optional(),
   /** Where the read model stands. */
