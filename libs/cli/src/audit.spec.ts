@@ -24,7 +24,11 @@ beforeAll(async () => {
     ['agent:scout', 'sharedos.execution:agent/scout', 'invoke', 'run-scout'],
     ['agent:scout', 'files:notes', 'read', 'notes-for-scout'],
   ] as const)
-    expect(await sharedos('grant', 'issue', '--to', to, '--resource', resource, '--action', action, '--id', id)).toMatchObject({ code: 0 });
+    expect(
+      await sharedos('grant', 'issue', '--to', to, '--resource', resource, '--action', action, '--id', id, '--max-uses', '9'),
+    ).toMatchObject({
+      code: 0,
+    });
   const calls = ['--call', 'files.read notes/plan.md', '--call', 'files.read private/diary.md'];
   await sharedos('turn', 'submit', '--agent', 'scout', '--purpose', 'read notes', ...calls);
   records = await waitFor(
@@ -66,7 +70,10 @@ describe('the README’s commands of audit', { timeout: DEADLINE_MS }, () => {
           },
           DEADLINE_MS,
         );
-        expect(ran).toMatchObject({ code: 0, out: expect.stringMatching(/\d+ allowed, \d+ denied[\s\S]*no_matching_grant/) });
+        expect(ran).toMatchObject({
+          code: 0,
+          out: expect.stringMatching(/\d+ allowed, \d+ denied[\s\S]*no_matching_grant[\s\S]*\n1 +0 +9 +notes-for-scout/),
+        });
       },
       'audit tail --since 1h --follow': async (args) => {
         const ran = await sharedos(...args, '--count', String(records.length));
