@@ -21,17 +21,23 @@ export type DecidedSend =
     }
   | { readonly kind: 'denied' | 'unavailable'; readonly code: string; readonly audit: AuditEvent[] };
 
+export type OpenedSend = Awaited<ReturnType<Ports['authority']['open']>>;
+
+/** Asks for the authority to decide one send by, as of this moment. */
+export const openSend = (ports: Ports, { context, turnId }: Outgoing): Promise<OpenedSend> =>
+  ports.authority.open({ turnId, context, validForMs: VALID_FOR_MS, auditId: ports.ids() });
+
 /**
  * Decides one message for its one recipient as of this moment, and spends the use that it takes. The use is taken under the name of
  * the send, so that deciding it again takes no second one of the same grant.
  */
-export const decideSend = async (ports: Ports, send: Outgoing): Promise<DecidedSend> => {
-  const { context, envelope, turnId, operation } = send;
+export const decideSend = async (ports: Ports, send: Outgoing, opening = openSend(ports, send)): Promise<DecidedSend> => {
+  const { context, envelope, operation } = send;
   const request = {
     resource: { namespace: 'sharedos.messaging', path: [...addressPath(envelope.receiver)], owner: context.owner },
     action: 'send',
   };
-  const opened = await ports.authority.open({ turnId, context, validForMs: VALID_FOR_MS, auditId: ports.ids() });
+  const opened = await opening;
   const verdict = opened.ok
     ? await ports.authority.decide(
         opened.value.token,

@@ -12,12 +12,12 @@ import {
 } from '@sharedos/contracts';
 import { foldExecution, invariant, pathFault, replayAnswer } from '@sharedos/kernel';
 import type { LedgerClaim, OperationHistory } from '@sharedos/ledger';
-import { decideSend } from './decide-send.ts';
+import { type OpenedSend, decideSend, openSend } from './decide-send.ts';
 import { dispatch } from './dispatch.ts';
 import { type Place, findPlace } from './find-place.ts';
 import { type Outgoing, accepted, denied, envelopeFault, failed, recordRefused, sentRecord } from './outgoing.ts';
 import type { Ports } from './ports.ts';
-import { askedBy, replyFault } from './replies.ts';
+import { type Asked, askedBy, replyFault } from './replies.ts';
 
 /** One for each record that its recipient, or the end of its route, writes about the message meanwhile. */
 const FINISH_ATTEMPTS = 4;
@@ -27,6 +27,8 @@ export const sendOnce = async (ports: Ports, send: Outgoing): Promise<Reply<Deli
   const { now: _, ...frame } = send.context;
   const { expiresAt, envelope } = send;
   const fingerprint = hashOf({ context: frame, envelope, ...(expiresAt === undefined ? {} : { expiresAt }) });
+  const isDecided = send.callId !== undefined;
+  const looking = lookAhead(ports, send, isDecided);
   const claimed = await ports.ledger.claim(send.key, {
     type: 'claimed',
     at: timestampOf(ports.clock()),
@@ -37,25 +39,47 @@ export const sendOnce = async (ports: Ports, send: Outgoing): Promise<Reply<Deli
     operationId: envelope.id,
     traceId: envelope.traceId,
     requestSequence: 0,
-    message: { receiver: envelope.receiver, purpose: envelope.purpose, byTurn: send.callId !== undefined },
+    message: { receiver: envelope.receiver, purpose: envelope.purpose, byTurn: isDecided },
   });
-  if (claimed.ok) return carryOut(ports, send, claimed.value);
+  if (claimed.ok) return carryOut(ports, send, claimed.value, looking);
   if (claimed.error.kind === 'exists') return answerAgain(ports, send, fingerprint, claimed.error.history);
   return refused('ledger_unavailable', 'the send could not be recorded; send the same message again', true);
 };
 
-const carryOut = async (ports: Ports, send: Outgoing, claim: LedgerClaim, anew = false): Promise<Reply<DeliveryResult>> => {
+/** What is found out about a send while it is claimed: nothing comes of it unless the claim is ours. */
+interface LookAhead {
+  readonly asked: Promise<Asked | undefined | 'unavailable'>;
+  readonly place: Promise<Place>;
+  /** Authority to decide it by; absent where a turn has just decided what its call sends. */
+  readonly opened?: Promise<OpenedSend> | undefined;
+}
+
+const lookAhead = (ports: Ports, send: Outgoing, isDecided: boolean): LookAhead => {
+  const asked = askedBy(ports, send.context.namespaceId, send.envelope);
+  return {
+    asked,
+    place: asked.then((found) => (found === 'unavailable' ? { kind: 'unknown' } : findPlace(ports, send, found))),
+    // What is refused as it stands is decided by nobody.
+    ...(isDecided || faultOf(send) !== undefined ? {} : { opened: openSend(ports, send) }),
+  };
+};
+
+const faultOf = (send: Outgoing) => envelopeFault(send) ?? pathFault(send.envelope);
+
+const carryOut = async (
+  ports: Ports,
+  send: Outgoing,
+  claim: LedgerClaim,
+  { asked, place, opened }: LookAhead,
+): Promise<Reply<DeliveryResult>> => {
   const { envelope } = send;
-  const asked = await askedBy(ports, send.context.namespaceId, envelope);
-  if (asked === 'unavailable')
+  const answered = await asked;
+  if (answered === 'unavailable')
     return refused('ledger_unavailable', 'what is answered could not be read; send the same message again', true);
-  const fault = envelopeFault(send) ?? pathFault(envelope) ?? replyFault(envelope, asked);
+  const fault = faultOf(send) ?? replyFault(envelope, answered);
   if (fault !== undefined) return finish(ports, send, claim, { result: denied(ports, envelope, fault) });
-  // Where it would go is found out while it is decided whether it may.
-  const place = findPlace(ports, send, asked);
-  // The turn has just decided what its call sends; long after that, it is decided here.
-  if (send.callId !== undefined && !anew) return deliver(ports, send, claim, { place, decidedAt: ports.clock() });
-  return authorizeAndDeliver(ports, send, claim, place);
+  if (opened === undefined) return deliver(ports, send, claim, { place, decidedAt: ports.clock() });
+  return authorizeAndDeliver(ports, send, claim, place, opened);
 };
 
 /** Decide, spend, admit, deliver, settle. */
@@ -64,10 +88,11 @@ const authorizeAndDeliver = async (
   send: Outgoing,
   claim: LedgerClaim,
   place: Promise<Place>,
+  opened: Promise<OpenedSend>,
 ): Promise<Reply<DeliveryResult>> => {
   const { envelope } = send;
   const decidedAt = ports.clock();
-  const decided = await decideSend(ports, send);
+  const decided = await decideSend(ports, send, opened);
   if (decided.kind !== 'allowed')
     return finish(ports, send, claim, { result: denied(ports, envelope, decided.code), decisions: decided.audit });
   const { use, above, audit, grantId } = decided;
@@ -179,5 +204,6 @@ const answerAgain = async (
   const last = history.records.at(-1);
   // It had arrived, or its route was closed after it was sent: its sender was to hear that it was accepted.
   if (last?.type === 'delivery') return finish(ports, send, claim, { result: accepted(ports, envelope), event: last.event });
-  return carryOut(ports, { ...send, turnId: ports.ids() }, claim, true);
+  const anew = { ...send, turnId: ports.ids() };
+  return carryOut(ports, anew, claim, lookAhead(ports, anew, false));
 };
