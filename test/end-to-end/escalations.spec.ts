@@ -13,6 +13,7 @@ import {
   type EscalationNotice,
   EscalationOpen,
   EscalationOpenReply,
+  type EscalationQuestion,
   type EscalationResolution,
   type Json,
   NOTICE_SENDER,
@@ -145,6 +146,21 @@ const refusedAs = (code: string) => ({ ok: false, error: { kind: 'refused', erro
 const diary: Capability = { resource: { namespace: 'files', path: ['private', 'diary.md'] }, actions: ['read'], scope: 'exact' };
 const withDiary: EscalationResolution = { answer: 'approve', capabilities: [diary] };
 
+/** Puts a question as a host does that knows what it wants, or until when. */
+const putAs = async (more: Partial<EscalationQuestion> & Pick<EscalationQuestion, 'id'>): Promise<void> => {
+  const { user, password, inboxPrefix } = system.stack.credentials.service('tool-executor');
+  const host = await connectBus({ servers: system.stack.natsUrl, user, pass: password, name: 'host', inboxPrefix });
+  const question: EscalationQuestion = {
+    ...{ requester: SCOUT, owner: ALICE, authority: ALICE, reviewer: ALICE, purpose: 'testing', reason: 'the host asks' },
+    ...{ traceId: `trace-${more.id}`, requestedAt: timestampOf(Date.now()) },
+    ...more,
+  };
+  const subject = namespaceSubject('escalation.open', NAMESPACE);
+  const opened = await host.request(subject, EscalationOpen, { question }, EscalationOpenReply, { timeoutMs: DEADLINE_MS });
+  expect(opened).toMatchObject({ ok: true, value: { ok: true } });
+  await host.close();
+};
+
 describe('a question that a turn ended on', () => {
   it('is answered with a grant that the next turn of the agent finds, once', async () => {
     const { question } = await asks('first', 'may I read the diary?');
@@ -230,6 +246,25 @@ describe('a question that a turn ended on', () => {
       DEADLINE_MS,
     );
     expect(acts).toEqual(new Set(['grant.issue', 'escalation.resolve']));
+  });
+});
+
+describe('a question that names what it wants', () => {
+  const below = (...path: string[]): Capability => ({ resource: { namespace: 'files', path }, actions: ['read'], scope: 'descendants' });
+
+  it('is answered with a part of it, and never with more', async () => {
+    await system.files(ALICE, { 'private/letters/first.md': 'Dear you', 'private/letters/last.md': 'Farewell' });
+    const requestedAuthority = {
+      ...{ id: 'letters', namespaceId: NAMESPACE, requester: SCOUT, owner: ALICE, requestedAt: timestampOf(Date.now()) },
+      ...{ capabilities: [below('private', 'letters')], purpose: 'testing' },
+    };
+    await putAs({ id: 'letters', requestedAuthority });
+    const wider: EscalationResolution = { answer: 'approve', capabilities: [below('private')] };
+    expect(await resolve('letters', wider)).toMatchObject(refusedAs('wider_than_request'));
+    const part: EscalationResolution = { answer: 'approve', capabilities: [below('private', 'letters', 'first.md')], usesMax: 2 };
+    expect(await resolve('letters', part)).toMatchObject({ ok: true, value: { escalation: { status: 'narrowed' } } });
+    expect(JSON.stringify(await turn('in-part', { read: 'private/letters/first.md' }))).toContain('Dear you');
+    expect(await turn('not-all', { read: 'private/letters/last.md' })).toMatchObject({ output: { refused: 'no_matching_grant' } });
   });
 });
 
@@ -340,19 +375,9 @@ describe('who is told', () => {
   });
 
   it('is whoever asked, of a question that nobody answered in time', async () => {
-    const { user, password, inboxPrefix } = system.stack.credentials.service('tool-executor');
-    const host = await connectBus({ servers: system.stack.natsUrl, user, pass: password, name: 'host', inboxPrefix });
-    const now = Date.now();
-    const question = {
-      ...{ id: 'soon-over', requester: SCOUT, owner: ALICE, authority: ALICE, reviewer: ALICE, purpose: 'testing', reason: 'quick!' },
-      ...{ traceId: 'trace-soon', requestedAt: timestampOf(now), expiresAt: timestampOf(now + 500) },
-    };
-    const subject = namespaceSubject('escalation.open', NAMESPACE);
-    const opened = await host.request(subject, EscalationOpen, { question }, EscalationOpenReply, { timeoutMs: DEADLINE_MS });
-    expect(opened).toMatchObject({ ok: true, value: { ok: true } });
+    await putAs({ id: 'soon-over', expiresAt: timestampOf(Date.now() + 500) });
     expect(await told(SCOUT, 'soon-over', 'expired')).toMatchObject({ escalation: { answer: { at: expect.any(String) as string } } });
     expect(await resolve('soon-over', withDiary)).toMatchObject(refusedAs('escalation_answered'));
-    await host.close();
   });
 
   it('is a webhook, signed, and told again when it did not take it', async () => {
