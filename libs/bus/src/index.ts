@@ -1,5 +1,6 @@
 export * from './answer-requests.ts';
 export * from './broker-facts.ts';
+export * from './broker-version.ts';
 export * from './bus.ts';
 export * from './connect.ts';
 export { LIMIT_CODES } from './count-reply.ts';

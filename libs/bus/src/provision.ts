@@ -9,6 +9,7 @@ import {
   type StreamInfo,
   connect,
 } from 'nats';
+import { OLDEST_WITH_COPIES, isVersionBefore } from './broker-version.ts';
 import { PROVISIONER, serviceInboxPrefix } from './permissions.ts';
 import { type SignIn, signIn } from './sign-in.ts';
 import { type ConsumerSettings, type StreamOptions, type StreamSettings, consumerSettings, streamSettings } from './streams.ts';
@@ -44,6 +45,13 @@ export const provision = async (connection: SignIn, options: StreamOptions = {})
     return unavailable(`no connection to the broker as the provisioning user: ${textOf(error)}`);
   }
   try {
+    const version = nats.info?.version ?? '';
+    if ((options.replicas ?? 1) > 1 && isVersionBefore(version, options.oldestWithCopies ?? OLDEST_WITH_COPIES))
+      return err({
+        kind: 'refused',
+        of: 'copies of streams',
+        why: `nats-server ${version} may lose them: use ${OLDEST_WITH_COPIES} or later`,
+      });
     const manager = await nats.jetstreamManager({ timeout: REQUEST_TIMEOUT_MS });
     for (const settings of Object.values(streamSettings(options))) {
       const made = await bringStream(manager, settings);

@@ -18,6 +18,8 @@ export interface StreamOptions {
   readonly bytesMax?: Partial<Readonly<Record<StreamName, number>>>;
   /** Copies of each stream in a cluster. Default 1. */
   readonly replicas?: number;
+  /** The oldest nats-server that may keep copies; the one that is known to lose none when absent. For tests. */
+  readonly oldestWithCopies?: string;
 }
 
 /** What is asked of the broker for one stream; whatever is not named keeps the server's default. */

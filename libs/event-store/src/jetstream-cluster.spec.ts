@@ -8,6 +8,8 @@ import { jetStreamEventStore } from './jetstream.ts';
 import { logStream } from './log-broker.fixture.ts';
 
 const READY_MS = 60_000;
+/** What is looked at here are the answers, which the servers of every version give alike; that old ones lose records is their own matter. */
+const ANY_VERSION = '0.0.0';
 const ROUNDS = 20;
 
 describe('the log on a cluster of three', () => {
@@ -23,7 +25,7 @@ describe('the log on a cluster of three', () => {
       name: 'test',
       inboxPrefix: serviceInboxPrefix('authorizer'),
     });
-    const opened = await jetStreamEventStore({ bus, timeoutMs: 2_000, heartbeatMs: 200 });
+    const opened = await jetStreamEventStore({ bus, timeoutMs: 2_000, heartbeatMs: 200, oldestWithCopies: ANY_VERSION });
     if (!opened.ok) throw new Error(opened.error.reason);
     ends.push(async () => {
       await opened.value.close();
@@ -66,6 +68,22 @@ describe('the log on a cluster of three', () => {
       },
       READY_MS,
     );
+
+  it('is refused on servers that are known to lose records of it', async () => {
+    const bus = await connectBus({
+      servers: (cluster.nodes[0] as NatsNode).url,
+      user: 'any',
+      pass: 'any',
+      name: 'old',
+      inboxPrefix: '_INBOX',
+    });
+    const opened = await jetStreamEventStore({ bus, oldestWithCopies: '99.0.0' });
+    expect(opened).toMatchObject({
+      ok: false,
+      error: { reason: expect.stringMatching(/may lose records of stream LOG.*use 99\.0\.0 or later/) },
+    });
+    await bus.close();
+  });
 
   it('takes a barrier that a majority has stored, and hears it', async () => {
     const [one, two] = [await openAt(cluster.nodes[0] as NatsNode), await openAt(cluster.nodes[1] as NatsNode)];

@@ -1,4 +1,14 @@
-import { type Bus, type StoredMessage, followStream, lastOnSubject, messageAt, pause, streamInfo } from '@sharedos/bus';
+import {
+  type Bus,
+  OLDEST_WITH_COPIES,
+  type StoredMessage,
+  followStream,
+  isVersionBefore,
+  lastOnSubject,
+  messageAt,
+  pause,
+  streamInfo,
+} from '@sharedos/bus';
 import {
   type LogEvent,
   LogRecordMessage,
@@ -28,6 +38,8 @@ export interface JetStreamEventStoreOptions {
   readonly timeoutMs?: number;
   /** How long to wait at the start for a stream that is not there yet, in milliseconds. */
   readonly openTimeoutMs?: number;
+  /** The oldest nats-server that may keep a log with copies; the one that is known to lose no record when absent. For tests. */
+  readonly oldestWithCopies?: string;
   /** Silence of two of these is failure, in milliseconds; the server takes no fewer than 100. */
   readonly heartbeatMs?: number;
   /** A listener threw; its subscription has ended and is not alive. By default the process's boundary hears of it. */
@@ -56,7 +68,8 @@ const EMPTY = new Uint8Array();
  * Each record is stored with the sequence it expected, so the records of one stream form a chain from the last to the first: a read
  * costs one request a record however long the log is, and a record that was taken out is noticed.
  *
- * @returns `unavailable` when the stream does not answer in time, or is one that forgets (an age, a limit that discards old records).
+ * @returns `unavailable` when the stream does not answer in time, or is one that forgets: by an age, by a limit that discards old
+ *   records, or because it has copies on servers that are known to lose some.
  * @see docs/adr/0003-one-log-of-authority.md
  */
 export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): Promise<Result<EventStore, Unavailable>> => {
@@ -75,6 +88,11 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
   const storeId = storeIdOf(opened.value);
   /** Then no read is linearizable: not stream info, nor a message, nor even a refusal to append. */
   const isReplicated = opened.value.config.num_replicas > 1;
+  const oldestWithCopies = options.oldestWithCopies ?? OLDEST_WITH_COPIES;
+  if (isReplicated && isVersionBefore(bus.brokerVersion, oldestWithCopies))
+    return unavailable(
+      `nats-server ${bus.brokerVersion} may lose records of stream ${streamName}, which has copies: use ${oldestWithCopies} or later`,
+    );
   let lastBarrierAt = -BARRIER_PACE_MS;
   const history = new KnownHistory(opened.value.state.last_seq);
 

@@ -116,7 +116,9 @@ const startBrokers = async ({ credentials }: LocalStack): Promise<NatsCluster> =
       'a cluster that takes the streams',
       async () => {
         const { url } = brokers.nodes[0] as NatsNode;
-        return (await provision({ servers: url, user: PROVISIONER, pass: credentials.provisioner.password }, { replicas: 3 })).ok;
+        const made = await provision({ servers: url, user: PROVISIONER, pass: credentials.provisioner.password }, { replicas: 3 });
+        if (!made.ok && made.error.kind === 'refused') throw new Error(`the brokers refused ${made.error.of}: ${made.error.why}`);
+        return made.ok;
       },
       READY_MS,
     );

@@ -1,14 +1,15 @@
+import { isVersionBefore } from '@sharedos/bus';
 import type { BrokerFacts } from '@sharedos/bus';
 import { type Finding, error, note } from './finding.ts';
 
-const OLDEST = [2, 9, 10] as const;
-const SYNCS_WHEN_ASKED = [2, 10, 0] as const;
+const OLDEST = '2.9.10';
+const SYNCS_WHEN_ASKED = '2.10.0';
 
 /** @param payloadBytesMax What the services send at most. */
 export const checkBroker = (facts: BrokerFacts, payloadBytesMax: number): readonly Finding[] => [
-  ...(isBefore(facts.version, OLDEST)
-    ? [error('broker_too_old', `nats-server is ${facts.version}`, `install ${OLDEST.join('.')} or later`)]
-    : isBefore(facts.version, SYNCS_WHEN_ASKED)
+  ...(isVersionBefore(facts.version, OLDEST)
+    ? [error('broker_too_old', `nats-server is ${facts.version}`, `install ${OLDEST} or later`)]
+    : isVersionBefore(facts.version, SYNCS_WHEN_ASKED)
       ? [
           note(
             'acknowledged_before_disk',
@@ -30,8 +31,3 @@ export const checkBroker = (facts: BrokerFacts, payloadBytesMax: number): readon
       ]
     : []),
 ];
-
-const isBefore = (version: string, [major, minor, patch]: readonly [number, number, number]): boolean => {
-  const [a = 0, b = 0, c = 0] = version.split('.').map((part) => Number.parseInt(part, 10) || 0);
-  return a !== major ? a < major : b !== minor ? b < minor : c < patch;
-};
