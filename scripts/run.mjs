@@ -11,6 +11,7 @@ const PROGRAMS = {
   faults: 'test/faults/run.ts',
   schemas: 'scripts/generate-schemas.ts',
   docs: 'scripts/generate-docs.ts',
+  'test:containers': 'deploy/containers/run.ts',
   fuzz: 'scripts/fuzz.ts',
   mutate: 'scripts/mutate.ts',
 };
@@ -19,6 +20,7 @@ const USAGE = `usage: node scripts/run.mjs <command> [arguments]
 
   demo      start the system, run real turns and show what was allowed, refused and recorded
   test      types, lint, format, schemas and every test
+  test:containers  start the compose files, and run turns over them
   check     types, lint (with the import direction) and format
   bench     measure against the floors of this machine
   conformance  run the cases of test/conformance, or of another folder: --cases DIR, --json

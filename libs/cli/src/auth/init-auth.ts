@@ -1,5 +1,6 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type AuthFile, USERS, refuseExisting, writeAuth } from './auth-file.ts';
 import { writeBrokerFiles, writeRoots } from './broker-files.ts';
 import { makeCertificates } from './certificates.ts';
@@ -41,5 +42,16 @@ export const initAuth = async (folder: string, { redisHost, today, ...broker }: 
   const files = await writeBrokerFiles(folder, auth);
   await writeRoots(folder, auth);
   await writeAuth(folder, auth);
+  await writeGateway(folder);
   return files;
+};
+
+/** What the gateway is told by its operator: nobody yet. */
+const writeGateway = async (folder: string): Promise<void> => {
+  const at = (name: string): string => join(folder, 'gateway', name);
+  await mkdir(join(folder, 'gateway'), { recursive: true });
+  await writeFile(at('identities.json'), '[]\n', { mode: 0o644 });
+  await writeFile(at('jwks.json'), '{"keys":[]}\n', { mode: 0o644 });
+  // Read by whoever starts the container, and by nobody in it.
+  await writeFile(at('gateway.env'), 'SHAREDOS_TOKEN_ISSUER=\nSHAREDOS_TOKEN_AUDIENCE=\nSHAREDOS_TOKEN_ALGORITHMS=RS256\n', { mode: 0o600 });
 };
