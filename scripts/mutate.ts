@@ -48,6 +48,9 @@ const FURTHER: Readonly<Record<string, readonly string[]>> = {
     ]),
   ),
   'libs/kernel/src/execution.ts': ['libs/kernel/src/operation-calls.spec.ts'],
+  'libs/tools/src/mcp/mcp-tools.ts': ['test/attacks/mcp-servers.spec.ts'],
+  'libs/tools/src/mcp/stdio-transport.ts': ['test/attacks/mcp-servers.spec.ts'],
+  'libs/tools/src/mcp/http-transport.ts': ['test/attacks/mcp-http-servers.spec.ts'],
   'libs/ledger/src/expire-turns.ts': ['libs/ledger/src/memory.spec.ts'],
   'libs/runtime/src/remote/remote-driver.ts': ['libs/runtime/src/remote/remote.spec.ts'],
 };

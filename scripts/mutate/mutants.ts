@@ -628,4 +628,39 @@ export const MUTANTS: readonly Mutant[] = [
   ...inFile('services/authorizer/src/escalations/webhook.ts', [
     ['what is told goes nowhere but where the operator said', `redirect: 'manual'`, `redirect: 'follow'`],
   ]),
+  ...inFile('libs/kernel/src/mcp-servers.ts', [
+    ['what was seen of a server is not told of what was approved since', 'tool.hash === hash', 'true'],
+    ['approving what changed ends the change', 'becomes({ tools: event.tools, changed: [] })', 'becomes({ tools: event.tools })'],
+    ['two tools that are one name without dots are not approved together', 'if (other !== undefined) return', 'if (other === name) return'],
+  ]),
+  ...inFile('libs/kernel/src/mcp-requirement.ts', [
+    ['an argument is a member of its own', 'Object.hasOwn(value, key)', '(key in value)'],
+    ['an argument that is one segment stays one', `if (part.kind === 'segment') return [text];`, ''],
+  ]),
+  ...inFile('libs/tools/src/mcp/mcp-tools.ts', [
+    ['a tool that is not what was approved is not called', 'if (hashes.get(name) !== hash) {', 'if (false) {'],
+    ['an argument that the tool was not approved with is refused', '.some((name) => !known.has(name))', '.some(() => false)'],
+    [
+      'a tool that was seen to have changed is off',
+      'tools.filter(({ name }) => !changed.includes(name)).map',
+      'tools.filter(() => changed.length >= 0).map',
+    ],
+  ]),
+  ...inFile('libs/tools/src/mcp/stdio-transport.ts', [
+    ['an answer of ours to a server lets it send no more', `if ('method' in message && 'id' in message) [`, 'if (true) ['],
+  ]),
+  ...inFile('libs/tools/src/mcp/http-transport.ts', [
+    [
+      'a server behind a URL is not followed elsewhere',
+      `{ ...init, redirect: 'error', signal }`,
+      `{ ...init, redirect: 'follow', signal }`,
+    ],
+  ]),
+  ...inFile('libs/tools/src/mcp/secret-store.ts', [
+    [
+      'a secret opens in its own place alone',
+      'scope.namespaceId, scope.owner, scope.server, name]',
+      'scope.namespaceId, scope.server, name]',
+    ],
+  ]),
 ];

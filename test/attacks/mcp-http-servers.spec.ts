@@ -2,8 +2,8 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import type { AddressInfo } from 'node:net';
 import type { McpServer } from '@sharedos/contracts';
 import type { OwnServer } from '@sharedos/tools';
-import { afterEach, describe, expect, it } from 'vitest';
-import { ALICE, CUSTOMER, type McpWorld, NAMESPACE, SHORT, codeOf, mcpWorld } from './mcp-tools-world.ts';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { ALICE, CUSTOMER, IMPATIENT, type McpWorld, NAMESPACE, codeOf, mcpWorld } from './mcp-tools-world.ts';
 
 interface Rpc {
   readonly id?: number;
@@ -18,6 +18,8 @@ const json = (response: ServerResponse, id: number | undefined, result: object):
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id, result }));
 };
 const said = (text: string): object => ({ content: [{ type: 'text', text }] });
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const servers: Server[] = [];
 let world: McpWorld | undefined;
@@ -55,7 +57,7 @@ const serving = async (called: Called, seen: IncomingMessage[] = []): Promise<st
 };
 
 const approvedAt = async (origin: string, path = '/mcp'): Promise<{ own: OwnServer; server: McpServer; world: McpWorld }> => {
-  const made = mcpWorld(SHORT, { origins: new Set([origin]) });
+  const made = mcpWorld({}, { origins: new Set([origin]) });
   world = made;
   const own: OwnServer = { namespaceId: NAMESPACE, owner: ALICE, server: 'crm', place: { kind: 'http', url: `${origin}${path}` } };
   return { own, server: await made.approved(own, CUSTOMER), world: made };
@@ -94,7 +96,7 @@ describe('an MCP server behind a URL', () => {
   it('is not reached where the operator does not allow its host', async () => {
     const seen: IncomingMessage[] = [];
     const origin = await serving(({ id }, response) => json(response, id, said('acme')), seen);
-    world = mcpWorld(SHORT, { origins: new Set(['https://crm.example']) });
+    world = mcpWorld({}, { origins: new Set(['https://crm.example']) });
     for (const url of [
       `${origin}/mcp`,
       'http://169.254.169.254/latest',
@@ -149,11 +151,18 @@ describe('an MCP server behind a URL', () => {
     ],
     ['answers with a page for people', (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>hello</h1>')],
     ['answers with an error', (_, response) => response.writeHead(500).end('password=hunter2')],
-    ['never answers', () => undefined],
     ['breaks off', (_, response) => response.destroy()],
   ])('that %s ends the call as failed', async (_, called) =>
-    expect(await callOf(called)).toMatch(/^(?:mcp_call_interrupted|mcp_call_timed_out|invalid_tool_result)$/),
+    expect(await callOf(called)).toMatch(/^(?:mcp_call_interrupted|invalid_tool_result)$/),
   );
+
+  it('that never answers is not waited for beyond its deadline', async () => {
+    const origin = await serving(() => undefined);
+    const { own, server, world: patient } = await approvedAt(origin);
+    await patient.stop();
+    world = mcpWorld({ callMs: IMPATIENT.callMs as number }, { origins: new Set([origin]) });
+    expect(codeOf(await world.call(own, server, 'mcp.crm.read', { customerId: 'acme' }))).toBe('mcp_call_timed_out');
+  });
 
   it('that asks to be signed in to is not signed in to', async () => {
     const code = await callOf((_, response) =>

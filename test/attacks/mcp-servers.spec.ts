@@ -2,9 +2,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Address } from '@sharedos/contracts';
 import { waitFor } from '@sharedos/testing';
-import { afterEach, describe, expect, it } from 'vitest';
+import type { McpLimits } from '@sharedos/tools';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { isAlive } from '../../libs/testing/src/alive.ts';
-import { ALICE, BOB, CUSTOMER, type McpWorld, codeOf, mcpWorld } from './mcp-tools-world.ts';
+import { ALICE, BOB, CUSTOMER, IMPATIENT, type McpWorld, codeOf, mcpWorld } from './mcp-tools-world.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 let world: McpWorld;
 const begin = (...options: Parameters<typeof mcpWorld>): McpWorld => {
@@ -18,9 +21,13 @@ const honest = async (owner: Address = ALICE) => {
   return { own, server: await world.approved(own, CUSTOMER) };
 };
 /** What a call is answered when the tools were approved while the server was honest, and it is something else by now. */
-const callOf = async (mode: string): Promise<string> => {
+const callOf = async (mode: string, limits?: Parameters<typeof mcpWorld>[0]): Promise<string> => {
   begin();
   const { server } = await honest();
+  if (limits !== undefined) {
+    await world.stop();
+    begin(limits);
+  }
   return codeOf(await world.call(world.own(mode), server, 'mcp.crm.read', { customerId: 'acme' }));
 };
 
@@ -86,14 +93,10 @@ describe('a server that changes a tool after it was approved', () => {
 describe('a server that does not do its part', () => {
   it.each([
     ['dies-at-start', 'mcp_server_unavailable'],
-    ['silent', 'mcp_server_unavailable'],
     ['floods-at-start', 'mcp_server_unavailable'],
-    ['list-never', 'mcp_server_unavailable'],
     ['list-without-end', 'mcp_list_refused'],
     ['list-in-a-circle', 'mcp_list_refused'],
     ['many', 'mcp_list_refused'],
-    ['never-answers', 'mcp_call_timed_out'],
-    ['other-id', 'mcp_call_timed_out'],
     ['dies-in-call', 'mcp_call_interrupted'],
     ['large', 'mcp_call_interrupted'],
     ['one-long-line', 'mcp_call_interrupted'],
@@ -108,6 +111,13 @@ describe('a server that does not do its part', () => {
     ['junk', 'succeeded'],
     ['asks-back', 'succeeded'],
   ])('(%s) ends the call as %s', async (mode, code) => expect(await callOf(mode)).toBe(code));
+
+  it.each<[string, Partial<McpLimits>, string]>([
+    ['silent', { connectMs: IMPATIENT.connectMs as number }, 'mcp_server_unavailable'],
+    ['list-never', { listMs: IMPATIENT.listMs as number }, 'mcp_server_unavailable'],
+    ['never-answers', { callMs: IMPATIENT.callMs as number }, 'mcp_call_timed_out'],
+    ['other-id', { callMs: IMPATIENT.callMs as number }, 'mcp_call_timed_out'],
+  ])('(%s) is not waited for beyond its deadline', async (mode, limits, code) => expect(await callOf(mode, limits)).toBe(code));
 
   it('that answers with nothing of a result ends the call as failed', async () =>
     expect(['mcp_call_interrupted', 'mcp_tool_failed', 'invalid_tool_result']).toContain(await callOf('no-result')));
@@ -139,7 +149,7 @@ describe('a server that does not do its part', () => {
   });
 
   it('is not started anew for every call while it cannot be had', async () => {
-    begin({ connectMs: 3_000, retryMs: 600_000 });
+    begin({ retryMs: 600_000 });
     const { server } = await honest();
     const own = world.own('dies-at-start');
     for (let n = 0; n < 50; n += 1) {

@@ -57,10 +57,13 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Short, for a server that does nothing; none of them is measured. */
-export const SHORT: Partial<McpLimits> = { connectMs: 3_000, listMs: 3_000, callMs: 3_000, retryMs: 0 };
+/** Deadlines that no busy machine comes near: what ends a call under them is a rule. */
+const PATIENT: Partial<McpLimits> = { connectMs: 60_000, listMs: 60_000, callMs: 60_000, retryMs: 0 };
+/** For a server that does nothing: then the deadline is the rule. */
+export const IMPATIENT: Partial<McpLimits> = { connectMs: 1_000, listMs: 1_000, callMs: 1_000 };
 
-export const mcpWorld = (limits: Partial<McpLimits> = SHORT, more: Partial<OperatorList> = {}): McpWorld => {
+export const mcpWorld = (given: Partial<McpLimits> = {}, more: Partial<OperatorList> = {}): McpWorld => {
+  const limits = { ...PATIENT, ...given };
   const folder = mkdtempSync(join(tmpdir(), 'mcp-attacks-'));
   const secrets = sealedFiles({ folder: join(folder, 'secrets'), key: Buffer.alloc(32, 7) });
   const program = (mode: string) => ({

@@ -2,11 +2,13 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { JsonObj, McpRequirement, ToolResult } from '@sharedos/contracts';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ALICE, BOB, type McpWorld, codeOf, mcpWorld } from './mcp-tools-world.ts';
 
 const require = createRequire(import.meta.url);
 const entryOf = (name: string): string => join(dirname(require.resolve(`${name}/package.json`)), 'dist/index.js');
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 let world: McpWorld;
 afterEach(() => world.stop());
@@ -16,7 +18,7 @@ const starting = (
   more: { readonly args?: readonly string[]; readonly env?: Readonly<Record<string, string>> } = {},
 ): McpWorld => {
   const program = { command: process.execPath, args: [entryOf(name), ...(more.args ?? [])], env: { ...more.env }, secrets: [] };
-  world = mcpWorld({ connectMs: 20_000, listMs: 20_000, callMs: 20_000 }, { processes: new Map([['it', program]]) });
+  world = mcpWorld({}, { processes: new Map([['it', program]]) });
   return world;
 };
 const textOf = (result: ToolResult): string => JSON.stringify(result.status === 'succeeded' ? result.output : result.error);

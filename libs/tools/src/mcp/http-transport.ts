@@ -8,10 +8,11 @@ import { McpFlood, type McpLimits } from './limits.ts';
  */
 export const httpServerTransport = (url: string, headers: Readonly<Record<string, string>>, limits: McpLimits): Transport => {
   const address = new URL(url);
-  const transport = new StreamableHTTPClientTransport(address, {
+  const transport: StreamableHTTPClientTransport = new StreamableHTTPClientTransport(address, {
     requestInit: { headers: { ...headers }, redirect: 'error' },
     reconnectionOptions: { maxRetries: 0, initialReconnectionDelay: 1_000, maxReconnectionDelay: 1_000, reconnectionDelayGrowFactor: 1 },
-    fetch: boundedFetch(address.origin, limits),
+    // Whoever waits for an answer of it would wait until the deadline: a stream that breaks is no answer to the library.
+    fetch: boundedFetch(address.origin, limits, () => void transport.close()),
   });
   // Its types allow members to be undefined that ours do not.
   return transport as Transport;
@@ -22,7 +23,7 @@ const NEWLINE = 0x0a;
 const LINES_OF_MESSAGE = 4;
 
 const boundedFetch =
-  (origin: string, limits: McpLimits): FetchLike =>
+  (origin: string, limits: McpLimits, giveUp: () => void): FetchLike =>
   async (to, init = {}) => {
     const target = new URL(to);
     if (target.origin !== origin) throw new Error('another origin than the one that was allowed');
@@ -38,9 +39,9 @@ const boundedFetch =
       transform: (chunk, controller) => {
         bytes += chunk.byteLength;
         if (isStream) for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, at + 1)) lines += 1;
-        if (bytes > limits.unaskedBytesMax || lines > LINES_OF_MESSAGE * limits.unaskedMessagesMax)
-          controller.error(new McpFlood('its answer is too long'));
-        else controller.enqueue(chunk);
+        if (bytes <= limits.unaskedBytesMax && lines <= LINES_OF_MESSAGE * limits.unaskedMessagesMax) return controller.enqueue(chunk);
+        controller.error(new McpFlood('its answer is too long'));
+        return giveUp();
       },
     });
     const { status, statusText, headers } = response;
