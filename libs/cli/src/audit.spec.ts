@@ -61,6 +61,13 @@ const shown = async (): Promise<ReadonlyMap<string, readonly string[]>> => {
 describe('the README’s commands of audit', { timeout: DEADLINE_MS }, () => {
   it('do what is said of them', async () => {
     const known: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = {
+      'records turns <trace>': async (args) => {
+        const ran = await sharedos(...args.map((arg) => (arg === '<trace>' ? decided('allowed').traceId : arg)));
+        expect(ran).toMatchObject({
+          code: 0,
+          out: expect.stringMatching(/admission[\s\S]*files\.read .*allowed +notes-for-scout .*succeeded[\s\S]*turn\.ended/),
+        });
+      },
       'records summary': async (args) => {
         const ran = await waitFor(
           'the records to be signed',

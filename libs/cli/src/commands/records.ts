@@ -1,10 +1,11 @@
-import { AuditOutcome, AuditType, type RecordsQuery, type SummaryOfRecords } from '@sharedos/contracts';
+import { type AuditEvent, type AuditRecord, AuditOutcome, AuditType, type RecordsQuery, type SummaryOfRecords } from '@sharedos/contracts';
 import { Command, Option } from 'commander';
 import { auditLine } from '../audit-line.ts';
 import { type Terminal, connected, invocationOf, valueOf } from '../command-line.ts';
 import { parseSince } from '../duration.ts';
 import { naturalNumber, positiveInteger } from '../numbers.ts';
 import { parsePrincipal } from '../principal-name.ts';
+import { recordedTurns, recordedTurnsText } from '../recorded-turns.ts';
 import { parseResource } from '../resource-name.ts';
 import { table } from '../table.ts';
 
@@ -23,6 +24,11 @@ interface QueryOptions {
   readonly authority?: string;
   readonly limit?: number;
   readonly after?: number;
+}
+
+interface RecordsFound {
+  readonly records: readonly AuditRecord[];
+  readonly next?: number | undefined;
 }
 
 interface SummaryOptions {
@@ -82,6 +88,30 @@ export const recordsCommand = (terminal: Terminal): Command => {
       const lines = found.records.map(({ sequence, event }) => `${String(sequence).padStart(6)}  ${auditLine(event)}\n`);
       const more = found.next === undefined ? '' : `more: --after ${found.next}\n`;
       invocation.show(found, found.records.length === 0 ? 'no records\n' : `${HEADER}${lines.join('')}${more}`);
+    });
+  command
+    .command('turns')
+    .argument('<trace>', 'which "turn submit" and "turn show" print')
+    .description('The turns of a trace, step by step: what was decided, by which grant, how long it took, and what came of it.')
+    .option('--authority <kind:id>', 'whose grant to read is used')
+    .addHelpText('after', '\nExample:\n  $ sharedos records turns 4d2e…')
+    .action(async (traceId: string, options: Pick<QueryOptions, 'authority'>, self: Command) => {
+      const invocation = invocationOf(terminal, self);
+      const authority = options.authority === undefined ? {} : { authority: parsePrincipal(options.authority) };
+      const turns = await connected(
+        invocation,
+        async ({ records }) => {
+          const events: AuditEvent[] = [];
+          for (let after: number | undefined = 0; after !== undefined;) {
+            const page: RecordsFound = valueOf(await records.query({ traceId, after, ...authority }));
+            events.push(...page.records.map(({ event }) => event));
+            after = page.next;
+          }
+          return recordedTurns(events);
+        },
+        (context) => context.auditor ?? context.defaultPrincipal,
+      );
+      invocation.show({ turns }, turns.length === 0 ? 'no turns are recorded under this trace\n' : recordedTurnsText(turns));
     });
   command
     .command('summary')
