@@ -1,5 +1,5 @@
 import { type DeliveryEvent, type DeliveryResult, type Instant, type ParkedMessage, instantOf } from '@sharedos/contracts';
-import { type DeliveryState, delivery, isOver, route, routeAt } from '@sharedos/kernel';
+import { type DeliveryState, delivery, route, routeAt } from '@sharedos/kernel';
 import { SPAN, withSpan } from '@sharedos/telemetry';
 import type { Place } from './find-place.ts';
 import { handOver } from './hand-over.ts';
@@ -88,5 +88,3 @@ const withEvent = (result: DeliveryResult | undefined, event: DeliveryEvent): Di
   if (result === undefined) return undefined;
   return result.status === 'accepted' ? { result, event } : { result };
 };
-
-export const isReadable = (state: DeliveryState): boolean => !isOver(state) && state.status !== 'parked';

@@ -55,12 +55,16 @@ const putIntoInbox = async (
     ...(expiresAt === undefined ? {} : { [EXPIRES_HEADER]: expiresAt }),
     ...(lease === undefined ? {} : { [LEASE_HEADER]: String(lease) }),
   };
-  const stored = await bus.publishStored(
-    inbox,
-    { message: InboxMessage, body: envelope },
-    // A copy brought within minutes of the first is none. The name is a hash that no body can choose.
-    { timeoutMs: DELIVER_MS, messageId: `inbox-${operation}`, headers },
-  );
+  const put = (messageId?: string) =>
+    bus.publishStored(
+      inbox,
+      { message: InboxMessage, body: envelope },
+      { timeoutMs: DELIVER_MS, headers, ...(messageId === undefined ? {} : { messageId }) },
+    );
+  // A copy brought within minutes of the first is none, by a name that is a hash no body can choose. But where the first was taken out
+  // again, since it came before its record said that it was on its way, the broker's memory of it would lose the message.
+  const first = await put(`inbox-${operation}`);
+  const stored = first.ok && first.value.duplicate && !(await inboxHolds(inbox, envelope)) ? await put() : first;
   if (stored.ok || (stored.error.kind === 'unavailable' && (await inboxHolds(inbox, envelope)))) return accepted({ clock }, envelope);
   return refusedBy({ clock }, envelope, stored.error.kind, 'inbox_full');
 };

@@ -287,6 +287,20 @@ describe('a router that died', () => {
     await world.letGo();
     expect([await idsRead(world), statusOf(await world.send())]).toEqual([['m-1'], 'accepted']);
   });
+  it('after it had brought a message, which the next one parked, leaves one that is not lost', async () => {
+    const world = routerWorld();
+    await world.route(open);
+    world.afterHandOver = async () => world.log.stall();
+    expect(statusOf(await world.send())).toBe('ledger_unavailable');
+    world.log.resume();
+    world.clock.advance(TTL_MS);
+    expect([statusOf(await world.send()), await world.fate()]).toEqual(['accepted', 'parked']);
+    // What the first had brought does not count: on record the message waits.
+    expect(await world.read()).toEqual([]);
+    await world.route(open);
+    expect(await world.letGo()).toBe(true);
+    expect([await world.fate(), await idsRead(world)]).toEqual(['dispatched', ['m-1']]);
+  });
   it('and comes back brings no second copy to whoever acknowledged the first', async () => {
     const world = routerWorld();
     await world.send();

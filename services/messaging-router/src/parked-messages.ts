@@ -43,12 +43,22 @@ export class ParkedMessages {
   /** Parked twice within minutes, it is kept once. */
   async park(parked: ParkedMessage): Promise<Result<void, StoreRefusal>> {
     const { context, envelope, operation } = parked;
-    const stored = await this.#bus.publishStored(
-      placeOf(context.namespaceId, envelope),
-      { message: ParkedMessageBody, body: parked },
-      { timeoutMs: ANSWER_MS, messageId: `parked-${operation}` },
-    );
+    const { namespaceId } = context;
+    const put = (messageId?: string) =>
+      this.#bus.publishStored(
+        placeOf(namespaceId, envelope),
+        { message: ParkedMessageBody, body: parked },
+        { timeoutMs: ANSWER_MS, ...(messageId === undefined ? {} : { messageId }) },
+      );
+    const first = await put(`parked-${operation}`);
+    // The broker remembers a copy also after it was taken out.
+    const stored = first.ok && first.value.duplicate && !(await this.#holds(namespaceId, parked)) ? await put() : first;
     return stored.ok ? ok(undefined) : stored;
+  }
+
+  async #holds(namespaceId: string, { envelope, operation }: ParkedMessage): Promise<boolean> {
+    const waiting = await this.waitingFor(namespaceId, envelope.receiver);
+    return waiting.ok && waiting.value.some(({ parked }) => parked.operation === operation);
   }
 
   /** All that waits for a recipient, oldest first. What cannot be read is left where it is. */

@@ -12,11 +12,10 @@ import {
   principalSubject,
   refused,
 } from '@sharedos/contracts';
-import { invariant, isRevoked } from '@sharedos/kernel';
+import { invariant, isOver, isRevoked } from '@sharedos/kernel';
 import { keyOf, readDelivery, stepDelivery } from './delivery-record.ts';
-import { isReadable } from './dispatch.ts';
 import { LEASE_HEADER } from './hand-over.ts';
-import { isOver } from './inbox-age.ts';
+import { isOver as isOld } from './inbox-age.ts';
 import type { Ports } from './ports.ts';
 import { revoke } from './revoke-deliveries.ts';
 
@@ -59,7 +58,7 @@ export const readInbox =
     return { ok: true, value: { messages: [...withinOneAnswer(messages)] } };
   };
 
-/** The message, where it is to be shown. `undefined`: it cannot be read, and is left where it is. */
+/** The message, where it is to be shown. `undefined`: it is not, or not yet, and is left where it is. */
 const judge = async (
   ports: InboxPorts,
   namespaceId: string,
@@ -71,14 +70,17 @@ const judge = async (
   const message = decoded.value;
   if (isRevoked(route, leaseOf(kept))) return (await revoke(ports, namespaceId, message)) ? 'stale' : 'unavailable';
   const now = ports.clock();
-  if (isOver(kept, now)) {
+  if (isOld(kept, now)) {
     // It is over whether or not that can be recorded.
     await stepDelivery(ports, keyOf(namespaceId, message), { type: 'ExpireDelivery', at: now });
     return 'stale';
   }
   const read = await readDelivery(ports, keyOf(namespaceId, message));
   if (!read.ok) return 'unavailable';
-  return read.value === undefined || isReadable(read.value.state) ? message : 'stale';
+  if (read.value === undefined) return message;
+  // It was brought before its record said that it waits for a route. When it leaves, this copy may be the one that is found.
+  if (read.value.state.status === 'parked') return undefined;
+  return isOver(read.value.state) ? 'stale' : message;
 };
 
 const leaseOf = ({ header }: Pick<StoredMessage, 'header'>): number | undefined => {
