@@ -1,10 +1,10 @@
 // The compose files, started: `npm run test:containers`. Last line: N passed, N failed. SHAREDOS_IMAGES=pulled takes the images that the
-// files name; without it, stand-ins are built from the packages of the system.
+// files name; without it, stand-ins are built from the packages of the system, and "kept" takes those of an earlier run.
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { type SharedOS, newTurn } from '@sharedos/client';
 import { type Engine, findEngine } from './engine.ts';
-import { type Images, buildStandIns } from './stand-ins.ts';
+import { type Images, buildStandIns, keptStandIns } from './stand-ins.ts';
 import { shell } from './shell.ts';
 import { ALICE, type ContainerSystem, SCOUT, startContainers } from './system.ts';
 
@@ -115,6 +115,21 @@ const cluster = async (engine: Engine, images: Images): Promise<void> => {
   }
 };
 
+const imagesOf = async ({ env }: Engine): Promise<Images> => {
+  switch (process.env['SHAREDOS_IMAGES']) {
+    case 'pulled':
+      say('images: those that the files name');
+      await shell('docker', ['build', '-t', 'sharedos:local', '-f', `${root}deploy/Dockerfile`, root], { env });
+      return {};
+    case 'kept':
+      say('images: stand-ins that an earlier run built');
+      return keptStandIns();
+    default:
+      say('images: stand-ins of Debian packages, and the double of EventStoreDB');
+      return buildStandIns(root, env, say);
+  }
+};
+
 const engine = await findEngine(say);
 if (typeof engine === 'string') {
   say(`containers: ${engine}`);
@@ -122,10 +137,7 @@ if (typeof engine === 'string') {
 } else {
   try {
     say(`containers: the engine ${engine.which}`);
-    const isPulled = process.env['SHAREDOS_IMAGES'] === 'pulled';
-    say(isPulled ? 'images: those that the files name' : 'images: stand-ins of Debian packages, and the double of EventStoreDB');
-    const images = isPulled ? {} : await buildStandIns(root, engine.env, say);
-    if (isPulled) await shell('docker', ['build', '-t', 'sharedos:local', '-f', `${root}deploy/Dockerfile`, root], { env: engine.env });
+    const images = await imagesOf(engine);
     await check('on one machine', () => oneMachine(engine, images));
     await check('over three brokers', () => cluster(engine, images));
   } finally {

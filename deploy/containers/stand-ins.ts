@@ -8,8 +8,21 @@ const MIRROR = 'http://deb.debian.org/debian';
 const PACKAGES = ['ca-certificates', 'curl', 'git', 'nats-server', 'redis-server', 'wget'];
 const BASE = 'sharedos-stand-in/base:bookworm';
 
+const NAMES = {
+  SHAREDOS_IMAGE: 'sharedos-stand-in/sharedos:local',
+  SHAREDOS_NATS_IMAGE: 'sharedos-stand-in/nats:debian',
+  SHAREDOS_REDIS_IMAGE: 'sharedos-stand-in/redis:debian',
+  SHAREDOS_EVENTSTORE_IMAGE: 'sharedos-stand-in/eventstore:double',
+} as const;
+
 /** Images by the variables of docker-compose.yml that name them. */
 export type Images = Readonly<Record<string, string>>;
+
+/** Those of an earlier run. The double speaks gRPC alone, and is probed so. */
+export const keptStandIns = (): Images => ({
+  ...NAMES,
+  SHAREDOS_EVENTSTORE_HEALTH: 'curl --http2-prior-knowledge --silent --output /dev/null http://127.0.0.1:2113/',
+});
 
 /**
  * Builds images that stand in for those that cannot be pulled: Debian's own NATS and Redis, the Node that runs this, the double of
@@ -17,28 +30,24 @@ export type Images = Readonly<Record<string, string>>;
  */
 export const buildStandIns = async (root: string, env: Readonly<Record<string, string>>, say: (line: string) => void): Promise<Images> => {
   if (!(await succeeds('docker', ['image', 'inspect', BASE], { env }))) await buildBase(env, say);
-  const built = async (name: string, lines: readonly string[]): Promise<string> => {
+  const built = async (name: string, lines: readonly string[]): Promise<void> => {
     const folder = await mkdtemp(join(tmpdir(), 'stand-in-'));
     await writeFile(join(folder, 'Dockerfile'), `${lines.join('\n')}\n`);
     await shell('docker', ['build', '-q', '-t', name, folder], { env });
     await rm(folder, { recursive: true });
-    return name;
   };
   say('building the image of the services …');
-  const ours = 'sharedos-stand-in/sharedos:local';
+  const ours = NAMES.SHAREDOS_IMAGE;
   const file = join(root, 'deploy', 'Dockerfile');
   await shell('docker', ['build', '--network', 'host', '--build-arg', `NODE_IMAGE=${BASE}`, '-q', '-t', ours, '-f', file, root], { env });
-  return {
-    SHAREDOS_IMAGE: ours,
-    SHAREDOS_NATS_IMAGE: await built('sharedos-stand-in/nats:debian', [`FROM ${BASE}`, 'ENTRYPOINT ["nats-server"]']),
-    SHAREDOS_REDIS_IMAGE: await built('sharedos-stand-in/redis:debian', [`FROM ${BASE}`]),
-    SHAREDOS_EVENTSTORE_IMAGE: await built('sharedos-stand-in/eventstore:double', [
-      `FROM ${ours}`,
-      'ENTRYPOINT ["node", "/app/libs/eventstoredb-double/src/program.ts"]',
-      'CMD ["--port", "2113", "--data", "/data/eventstore"]',
-    ]),
-    SHAREDOS_EVENTSTORE_HEALTH: 'curl --http2-prior-knowledge --silent --output /dev/null http://127.0.0.1:2113/',
-  };
+  await built(NAMES.SHAREDOS_NATS_IMAGE, [`FROM ${BASE}`, 'ENTRYPOINT ["nats-server"]']);
+  await built(NAMES.SHAREDOS_REDIS_IMAGE, [`FROM ${BASE}`]);
+  await built(NAMES.SHAREDOS_EVENTSTORE_IMAGE, [
+    `FROM ${ours}`,
+    'ENTRYPOINT ["node", "/app/libs/eventstoredb-double/src/program.ts"]',
+    'CMD ["--port", "2113", "--data", "/data/eventstore"]',
+  ]);
+  return keptStandIns();
 };
 
 const buildBase = async (env: Readonly<Record<string, string>>, say: (line: string) => void): Promise<void> => {

@@ -4,6 +4,7 @@ import { AUDIT_USAGE, auditCommand } from './audit/command.ts';
 import { STORM_KINDS, type StormKind } from './turns/schedule.ts';
 import { GRANTS_USAGE, grantsCommand, isGrantsScene } from './grants/command.ts';
 import { MESSAGES_USAGE, isMessagesScene, messagesCommand } from './messages/command.ts';
+import { SOAK_USAGE, soakCommand } from './soak/command.ts';
 import { GUARDS, type Guard } from './turns/steps.ts';
 import { type StormReport, runStorm } from './turns/storm.ts';
 
@@ -49,6 +50,7 @@ const main = async (): Promise<number> => {
   if (args.some(isGrantsScene)) return grantsCommand(args);
   if (args.some(isMessagesScene)) return messagesCommand(args);
   if (args[0] === 'audit') return auditCommand(args);
+  if (args[0] === 'soak') return soakCommand(args);
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -66,7 +68,7 @@ const main = async (): Promise<number> => {
   const without = GUARDS.find((guard): guard is Guard => guard === values.without);
   const isWrong = positionals.length !== 1 || !Number.isSafeInteger(seed) || !Number.isSafeInteger(turns) || turns < 1;
   if (values.help || isWrong || kind === undefined || (values.without !== undefined && without === undefined)) {
-    process.stderr.write(`${USAGE}\n${GRANTS_USAGE}\n${MESSAGES_USAGE}\n${AUDIT_USAGE}`);
+    process.stderr.write(`${USAGE}\n${GRANTS_USAGE}\n${MESSAGES_USAGE}\n${AUDIT_USAGE}\n${SOAK_USAGE}`);
     return values.help ? 0 : 2;
   }
   const log = values.log === undefined ? undefined : createWriteStream(values.log);
