@@ -245,6 +245,13 @@ export const SECTIONS: readonly Section[] = [
           'the code',
           RECORD,
         ],
+        [
+          'not_dispatched',
+          'messaging-router; tool-executor, denied',
+          'the message waits for a route, so nobody can have received it',
+          'the code',
+          RECORD,
+        ],
         ['route_not_open', 'messaging-router', 'there is no route to close', 'the code', 'nothing: nothing changed'],
         [
           'route_lease_ended',
