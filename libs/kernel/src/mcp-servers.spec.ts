@@ -70,6 +70,7 @@ describe('approving its tools', () => {
     [[tool('a'), tool('a')], 'a and a are one name where dots are not allowed'],
     [[tool('a.b_c'), tool('a_b.c')], 'a_b.c and a.b_c are one name where dots are not allowed'],
     [[tool('a', { requirement: { path: ['{arguments.id}'], action: 'read' } })], 'a: the tool has no argument id'],
+    [[tool('a', { requirement: { path: ['{arguments.toString}'], action: 'read' } })], 'a: the tool has no argument toString'],
     [[tool('a', { requirement: { path: ['..'], action: 'read' } })], 'a: a part of the path is no segment and no argument'],
     [
       [tool('a', { requirement: { path: ['x{arguments.customerId}'], action: 'read' } })],
@@ -98,6 +99,10 @@ describe('approving its tools', () => {
 describe('a tool that was seen to have changed', () => {
   it('is off until it is approved again', () =>
     given(mcpServers, [added(), approved(read)])
+      .when(report('read'))
+      .thenEvents(changed('read')));
+  it('is told again where it was approved in between', () =>
+    given(mcpServers, [added(), approved(read), changed('read'), approved(read)])
       .when(report('read'))
       .thenEvents(changed('read')));
   it('is told once', () =>
