@@ -9,6 +9,11 @@ const number = (min: number, max: number, otherwise: number) => z.coerce.number(
 /** Settings of the gateway, from its environment. A security setting has no default. */
 export const gatewaySettings = {
   SHAREDOS_NATS_URL: z.string().min(1).meta({ description: 'Address of the broker, or several separated by commas' }),
+  SHAREDOS_NATS_CA_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: 'Certificates, in PEM, to believe the broker by; with them there is no connection without TLS' }),
   SHAREDOS_GATEWAY_IDENTITIES: z
     .string()
     .min(1)

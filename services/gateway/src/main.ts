@@ -19,6 +19,7 @@ const start = async (): Promise<void> => {
   const telemetry = await startTelemetry({ service: 'gateway', instance, version: '0.1.0' });
   const speakers = openSpeakers({
     servers: settings.SHAREDOS_NATS_URL.split(','),
+    caFile: settings.SHAREDOS_NATS_CA_FILE,
     instance,
     operationTimeoutMs: settings.SHAREDOS_OPERATION_TIMEOUT_MS,
     onDefect,

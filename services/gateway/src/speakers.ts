@@ -5,6 +5,8 @@ import { type Seat, openSeat } from './seat.ts';
 
 export interface SpeakerOptions {
   readonly servers: readonly string[];
+  /** Certificates to believe the broker by, in PEM. */
+  readonly caFile?: string | undefined;
   readonly instance: string;
   /** How long one call may take, its turn and the queue included. */
   readonly operationTimeoutMs: number;
@@ -26,14 +28,15 @@ const NO_AGENT: Result<never, ClientError> = err({
   error: { code: 'not_permitted', message: 'no agent uses tools for this principal here', retryable: false },
 });
 
-export const openSpeakers = ({ servers, instance, operationTimeoutMs, onDefect }: SpeakerOptions): Speakers => {
+export const openSpeakers = ({ servers, caFile, instance, operationTimeoutMs, onDefect }: SpeakerOptions): Speakers => {
   const open: SharedOS[] = [];
   const principals = new Map<string, Promise<Result<SharedOS, ClientError>>>();
   const seats = new Map<string, Promise<Result<Seat, ClientError>>>();
 
   const connect = async (namespaceId: string, principal: Address, signIn: SignIn): Promise<Result<SharedOS, ClientError>> => {
     try {
-      const sharedos = await connectSharedOS({ servers, ...signIn, namespaceId, principal, name: `gateway/${instance}` });
+      const believing = caFile === undefined ? {} : { caFile };
+      const sharedos = await connectSharedOS({ servers, ...believing, ...signIn, namespaceId, principal, name: `gateway/${instance}` });
       open.push(sharedos);
       return ok(sharedos);
     } catch (error) {

@@ -11,6 +11,7 @@ import { openSpeakers } from './speakers.ts';
 
 const Settings = z.object({
   SHAREDOS_NATS_URL: gatewaySettings.SHAREDOS_NATS_URL,
+  SHAREDOS_NATS_CA_FILE: gatewaySettings.SHAREDOS_NATS_CA_FILE,
   SHAREDOS_OPERATION_TIMEOUT_MS: gatewaySettings.SHAREDOS_OPERATION_TIMEOUT_MS,
 });
 const IDENTITY_FD = 3;
@@ -30,7 +31,8 @@ const readIdentity = async (): Promise<unknown> => {
 
 /** One session of an MCP client over standard input and output, for one identity. Standard output holds the protocol alone. */
 const serve = async (): Promise<void> => {
-  const settings = Settings.parse(process.env);
+  // An empty variable is one that was not set.
+  const settings = Settings.parse(Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== '')));
   const instance = `stdio-${randomBytes(4).toString('hex')}`;
   const [identity] = identitiesOf([await readIdentity()], 'the identity on file descriptor 3', process.env);
   if (identity === undefined) throw new Error('there is no identity on file descriptor 3');
@@ -38,6 +40,7 @@ const serve = async (): Promise<void> => {
   const log = (text: string): void => void process.stderr.write(`sharedos mcp: ${text}\n`);
   const speakers = openSpeakers({
     servers: settings.SHAREDOS_NATS_URL.split(','),
+    caFile: settings.SHAREDOS_NATS_CA_FILE,
     instance,
     operationTimeoutMs: settings.SHAREDOS_OPERATION_TIMEOUT_MS,
     onDefect: (error) => log(error instanceof Error ? error.message : String(error)),

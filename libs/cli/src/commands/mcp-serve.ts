@@ -45,7 +45,8 @@ and in the settings of a desktop client:
         purpose,
         agent: { address: agents.principal, credential: { user: agents.user, password: agents.password } },
       };
-      const env = { ...terminal.env, SHAREDOS_NATS_URL: context.natsUrl };
+      const believing = context.caFile === undefined ? {} : { SHAREDOS_NATS_CA_FILE: context.caFile };
+      const env = { ...terminal.env, SHAREDOS_NATS_URL: context.natsUrl, ...believing };
       // The identity goes through a pipe of its own: what is in an environment or an argument, others may read.
       const child = spawn(process.execPath, [SERVER], { stdio: ['inherit', 'inherit', 'inherit', 'pipe'], env });
       (child.stdio[3] as Writable).end(JSON.stringify(identity));
