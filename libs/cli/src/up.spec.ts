@@ -205,6 +205,23 @@ describe('sharedos', () => {
     });
   });
 
+  it('parks a message for whoever is away, and says so to both', async () => {
+    const grant = ['--resource', 'sharedos.messaging:human/bob', '--exact', '--action', 'send', '--id', 'write-to-bob-away'];
+    expect((await sharedos('grant', 'issue', '--to', 'human:alice', ...grant)).code).toBe(0);
+    const route = (...act: readonly string[]) => sharedos('message', 'route', ...act, '--as', 'human:bob');
+    const opened = json(await route('open', '--for', '10m', '--json')) as { readonly route: { readonly lease: number } };
+    expect(opened).toMatchObject({ live: true, route: { status: 'open' } });
+    expect((await route('pause', String(opened.route.lease))).out).toContain('lapsed at');
+    await sharedos('message', 'send', 'later', '--to', 'human:bob', '--purpose', 'greet', '--id', 'away-1');
+    expect((await sharedos('message', 'status', 'away-1')).out).toMatch(/^parked since .* until /);
+    expect((await route('show')).out).toContain('1 waiting');
+    expect((await route('close')).out).toContain('closed since');
+    expect((await sharedos('message', 'status', 'away-1')).out).toMatch(/^revoked since .* \(route_closed\)/);
+    const renewed = await route('renew', String(opened.route.lease));
+    expect([renewed.code, renewed.err]).toEqual([1, expect.stringContaining('route_lease_ended') as string]);
+    expect((await route('forget')).out).toContain('no route');
+  });
+
   it('passes on a grant, as the help shows it', async () => {
     const scope = ['--resource', 'files:notes', '--action', 'read'];
     expect((await sharedos('grant', 'issue', '--to', 'agent:scout', ...scope, '--depth', '1', '--id', 'grant-1')).code).toBe(0);

@@ -1,9 +1,7 @@
-import type { Address } from '@sharedos/contracts';
-import { addressKey } from '@sharedos/contracts';
+import { type Address, addressKey } from '@sharedos/contracts';
 import { routeAt } from '@sharedos/kernel';
 import { dispatchWaiting } from './dispatch-waiting.ts';
-import type { Recipient } from './parked-messages.ts';
-import type { ParkedMessages } from './parked-messages.ts';
+import type { ParkedMessages, Recipient } from './parked-messages.ts';
 import type { Ports } from './ports.ts';
 
 const SWEEP_MS = 5_000;

@@ -1,6 +1,6 @@
 import type { ClientError, Route } from '@sharedos/client';
 import type { Result, RouteShown } from '@sharedos/contracts';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { type Terminal, connected, invocationOf, valueOf } from '../command-line.ts';
 import { parseDuration } from '../duration.ts';
 import { positiveInteger } from '../numbers.ts';
@@ -19,7 +19,9 @@ export const routeCommand = (terminal: Terminal): Command => {
     const withLease = name === 'renew' || name === 'pause';
     if (withLease) one.argument('<lease>', 'as opening it said', positiveInteger);
     if (name === 'open' || name === 'renew')
-      one.option('--for <duration>', 'how long the lease lasts, 1s to 1h', parseDuration, parseDuration(TTL));
+      one.addOption(
+        new Option('--for <duration>', 'how long the lease lasts, 1s to 1h').argParser(parseDuration).default(parseDuration(TTL), TTL),
+      );
     one.addHelpText(
       'after',
       `\nExample:\n  $ sharedos message route ${name}${withLease ? ' 3' : ''}${name === 'open' ? ' --for 10m' : ''} --as human:bob`,
