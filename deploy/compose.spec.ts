@@ -238,7 +238,7 @@ describe('docker-compose.cluster.yml', () => {
     expect(cluster.services['nats']?.volumes?.map(filled)).toEqual([`${folder}/secrets/nats.conf:/etc/nats/nats.conf:ro`]);
   });
   it('keeps three copies of each stream, and tells every service of all brokers', () => {
-    expect(cluster.services['provision']?.environment?.['SHAREDOS_STREAM_REPLICAS']).toBe('3');
+    expect(filled(cluster.services['provision']?.environment?.['SHAREDOS_STREAM_REPLICAS'] ?? '')).toBe('3');
     for (const name of [...SERVICE_NAMES, 'provision'])
       expect(cluster.services[name]?.environment?.['SHAREDOS_NATS_URL']).toBe('tls://nats:4222,tls://nats-2:4222,tls://nats-3:4222');
   });

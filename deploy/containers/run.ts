@@ -105,6 +105,10 @@ const cluster = async (engine: Engine, images: Images): Promise<void> => {
       await grants(alice);
       assert.deepEqual(await turn(alice, write, readDiary), ['succeeded', 'denied']);
     });
+    if (images['SHAREDOS_STREAM_REPLICAS'] === '1') {
+      say('not run: one of three brokers killed; the broker of these images is too old to keep copies of streams');
+      return;
+    }
     await check('and goes on with one of them killed', async () => {
       await system.compose('kill', 'nats-2');
       await system.ready({ authorizer: 1, 'tool-executor': 1 });
