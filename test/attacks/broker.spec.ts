@@ -473,7 +473,7 @@ describe('a service that was taken over', () => {
     ['authorizer', '$JS.API.STREAM.UPDATE.LOG'],
     ['messaging-router', '$JS.API.CONSUMER.MSG.NEXT.TURNS.tool-executor'],
     ['audit-projector', '$JS.API.STREAM.MSG.DELETE.AUDIT'],
-    ['messaging-router', '_INBOX_SERVICE.authorizer.x'],
+    ['audit-projector', '_INBOX_SERVICE.tool-executor.x'],
   ] as const)('%s cannot publish on %s', async (service, subject) =>
     expect(await broker.reachedBy(attacker, () => refusedPublish(asService(service), subject))).toEqual(NOTHING),
   );
