@@ -1,6 +1,6 @@
 // `npm run fuzz -- kernel|contracts|decisions`: what `npm test` does a little of, at length.
 import { parseArgs } from 'node:util';
-import { livedThrough, recomputed } from '../services/authorizer/src/lived-through.fixture.ts';
+import { livedThrough, recomputed } from '../services/authorizer/src/recompute/lived-through.fixture.ts';
 import { bodiesUnderFire, contractsUnderFire } from '../test/hostile/contracts-under-fire.ts';
 import { PROPERTIES } from '../test/oracle/properties.ts';
 import { runProperty, unmet } from '../test/oracle/run-property.ts';

@@ -324,7 +324,7 @@ export const MUTANTS: readonly Mutant[] = [
       'if (!(now <= (openUntil[first] as number))) return undefined;',
     ],
   ]),
-  ...inFile('services/authorizer/src/turn-token.ts', [
+  ...inFile('services/authorizer/src/turns/turn-token.ts', [
     [
       'a token is good for the context it was opened for',
       `if (claims.contextHash !== hashOf(identity)) return err('context_mismatch');`,
@@ -346,13 +346,13 @@ export const MUTANTS: readonly Mutant[] = [
       'if (given.length !== expected.length) return',
     ],
   ]),
-  ...inFile('services/authorizer/src/asked-turn.ts', [
+  ...inFile('services/authorizer/src/turns/asked-turn.ts', [
     ['expiry is live within a turn', 'const now = Math.max(turn.value.admittedAt, asked, clock());', 'const now = turn.value.admittedAt;'],
   ]),
-  ...inFile('services/authorizer/src/open-authority.ts', [
+  ...inFile('services/authorizer/src/turns/open-authority.ts', [
     ['a turn is admitted no earlier than any event it sees', 'clock(), fold.index.latestInstant(position))', 'clock())'],
   ]),
-  ...inFile('services/authorizer/src/grant-table.ts', [
+  ...inFile('services/authorizer/src/fold/grant-table.ts', [
     [
       'a revocation counts from its own place in the log',
       'revoked !== Infinity && revoked <= position',
@@ -364,12 +364,12 @@ export const MUTANTS: readonly Mutant[] = [
       'timestampOf(this.revokedAt(row))',
     ],
   ]),
-  ...inFile('services/authorizer/src/held-grants.ts', [
+  ...inFile('services/authorizer/src/fold/held-grants.ts', [
     ['a turn holds nothing that was issued after it was opened', 'if (!wasIssued(row)) continue;', ''],
     ['a turn still holds what was revoked after it was opened', 'const live = returned.filter(', 'const live = [].filter('],
     ['a list is handed out again only while nothing in it expired', 'admittedAt < known.until', 'true'],
   ]),
-  ...inFile('services/authorizer/src/authority-index.ts', [
+  ...inFile('services/authorizer/src/fold/authority-index.ts', [
     [
       'an ancestor issued after the turn was opened is not found',
       'row === undefined || !this.#table.isIssuedAt(row, position)',
@@ -416,7 +416,7 @@ export const MUTANTS: readonly Mutant[] = [
       'false',
     ],
   ]),
-  ...inFile('services/authorizer/src/admin-right.ts', [
+  ...inFile('services/authorizer/src/changes/admin-right.ts', [
     [
       'anybody may call a resource sharedos.admin, and only the grants of roots over their own count',
       'owner: root,\n  purpose',
@@ -428,7 +428,7 @@ export const MUTANTS: readonly Mutant[] = [
       'await ports.audit(record);',
     ],
   ]),
-  ...inFile('services/authorizer/src/turn-authorities.ts', [
+  ...inFile('services/authorizer/src/turns/turn-authorities.ts', [
     ['a turn is under the policy of its revision', 'this.policies.at(namespaceId, position)', 'this.policies.at(namespaceId, Infinity)'],
     ['live revocation is what the settings at the revision say', 'liveRevocation ? LIVE : FROZEN', 'FROZEN'],
   ]),

@@ -6,8 +6,8 @@ import { runInNewContext } from 'node:vm';
 import type { AccessContext, CapabilityGrant } from '@sharedos/contracts';
 import { timestampOf } from '@sharedos/contracts';
 import { CompiledAuthority, decideSync, holdAuthority } from '@sharedos/kernel';
-import { AuthorityIndex } from '../../services/authorizer/src/authority-index.ts';
-import { readSnapshot, writeSnapshot } from '../../services/authorizer/src/snapshot-file.ts';
+import { AuthorityIndex } from '../../services/authorizer/src/fold/authority-index.ts';
+import { readSnapshot, writeSnapshot } from '../../services/authorizer/src/fold/snapshot-file.ts';
 import { HOLDER, NAMESPACE, NOW, OWNER, folded, grantOf } from './grants-world.ts';
 import type { RowSpec } from './rows.ts';
 

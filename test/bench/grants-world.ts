@@ -1,6 +1,6 @@
 import { type Address, type CapabilityGrant, type LogEvent, timestampOf } from '@sharedos/contracts';
-import { AuthorityIndex } from '../../services/authorizer/src/authority-index.ts';
-import { readGrantEvent } from '../../services/authorizer/src/grant-command.ts';
+import { AuthorityIndex } from '../../services/authorizer/src/fold/authority-index.ts';
+import { readGrantEvent } from '../../services/authorizer/src/changes/grant-command.ts';
 
 export const NAMESPACE = 'bench';
 /** When the last of the grants was issued; nothing that should live has ended then. */

@@ -4,9 +4,9 @@ import { ok, unavailable } from '@sharedos/contracts';
 import { type EventStore, type LogListener, eventStoreDbEventStore, jetStreamEventStore } from '@sharedos/event-store';
 import { type LocalStack, waitFor } from '@sharedos/testing';
 import { counterMemory, memoryUsageStore } from '@sharedos/usage';
-import { AuthorityFold } from '../../services/authorizer/src/authority-fold.ts';
+import { AuthorityFold } from '../../services/authorizer/src/fold/authority-fold.ts';
 import { composeAuthorizer } from '../../services/authorizer/src/compose.ts';
-import { TurnTokens } from '../../services/authorizer/src/turn-token.ts';
+import { TurnTokens } from '../../services/authorizer/src/turns/turn-token.ts';
 import { connectAs } from './evidence.ts';
 
 const DEADLINE_MS = 4_000;

@@ -64,39 +64,39 @@ import {
   UsageRelease,
   UsageReleaseReply,
 } from '@sharedos/contracts';
-import { ActRecords } from './act-records.ts';
-import { chooseTools } from './choose-tools.ts';
-import { decideAuthority } from './decide-authority.ts';
-import { deriveGrant } from './derive-grant.ts';
-import { distrustUsage } from './distrust-usage.ts';
+import { ActRecords } from './changes/act-records.ts';
+import { chooseTools } from './changes/choose-tools.ts';
+import { decideAuthority } from './turns/decide-authority.ts';
+import { deriveGrant } from './changes/derive-grant.ts';
+import { distrustUsage } from './turns/distrust-usage.ts';
 import { openEscalation } from './escalations/open-escalation.ts';
 import { listEscalations, showEscalation } from './escalations/read-escalations.ts';
 import { resolveEscalation } from './escalations/resolve-escalation.ts';
 import { reviewRight } from './escalations/review-right.ts';
 import { NO_TIDINGS } from './escalations/tidings.ts';
-import { explainForPrincipal, explainForService } from './explain-authority.ts';
-import { grantLineage } from './grant-lineage.ts';
-import { grantTree } from './grant-tree.ts';
-import { HostPolicies } from './host-policies.ts';
-import { issueGrant } from './issue-grant.ts';
-import { LogHistory } from './log-history.ts';
-import { openAuthority } from './open-authority.ts';
+import { explainForPrincipal, explainForService } from './turns/explain-authority.ts';
+import { grantLineage } from './fold/grant-lineage.ts';
+import { grantTree } from './fold/grant-tree.ts';
+import { HostPolicies } from './fold/host-policies.ts';
+import { issueGrant } from './changes/issue-grant.ts';
+import { LogHistory } from './recompute/log-history.ts';
+import { openAuthority } from './turns/open-authority.ts';
 import type { CommandPorts, Ports } from './ports.ts';
-import { reachAuthority } from './reach-authority.ts';
-import { recomputeDecisions } from './recompute-decisions.ts';
-import { readNamespace } from './read-namespace.ts';
-import { getAgent, registerAgent, withdrawAgent } from './register-agent.ts';
-import { heldUses, releaseUses } from './release-uses.ts';
-import { getGrant, listGrants } from './read-grants.ts';
-import { retraceDecision } from './retrace-decision.ts';
-import { revokeGrant } from './revoke-grant.ts';
-import { ownMcpServers } from './own-mcp-servers.ts';
-import { getPolicy, resumeStopped, setPolicy } from './set-policy.ts';
-import { getSettings, setSettings } from './set-settings.ts';
-import { stopTarget } from './stop-target.ts';
-import { TurnAuthorities } from './turn-authorities.ts';
-import { watchGrants } from './watch-grants.ts';
-import { whoForPrincipal, whoForService } from './who-holds.ts';
+import { reachAuthority } from './turns/reach-authority.ts';
+import { recomputeDecisions } from './recompute/recompute-decisions.ts';
+import { readNamespace } from './turns/read-namespace.ts';
+import { getAgent, registerAgent, withdrawAgent } from './changes/register-agent.ts';
+import { heldUses, releaseUses } from './turns/release-uses.ts';
+import { getGrant, listGrants } from './views/read-grants.ts';
+import { retraceDecision } from './recompute/retrace-decision.ts';
+import { revokeGrant } from './changes/revoke-grant.ts';
+import { ownMcpServers } from './changes/own-mcp-servers.ts';
+import { getPolicy, resumeStopped, setPolicy } from './changes/set-policy.ts';
+import { getSettings, setSettings } from './changes/set-settings.ts';
+import { stopTarget } from './changes/stop-target.ts';
+import { TurnAuthorities } from './turns/turn-authorities.ts';
+import { watchGrants } from './views/watch-grants.ts';
+import { whoForPrincipal, whoForService } from './views/who-holds.ts';
 
 /**
  * All that the authorizer answers, on one screen: commands on grants and on what a namespace is beside them, and questions of open

@@ -10,16 +10,10 @@ export const authorizerSettings = {
   SHAREDOS_ROOTS: rootsSetting.meta({
     description: 'Root principals of each namespace; they manage it, and what they grant over sharedos.admin lets others',
   }),
-  SHAREDOS_RECORD_AGAIN_MS: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(86_400_000)
-    .default(600_000)
-    .meta({
-      description:
-        'Acts of this time before a start are recorded, and told, once more, in case whoever carried them out ended before it could',
-    }),
+  SHAREDOS_RECORD_AGAIN_MS: z.coerce.number().int().min(0).max(86_400_000).default(600_000).meta({
+    description:
+      'Acts of this time before a start are recorded, and told, once more, in case whoever carried them out ended before it could',
+  }),
   SHAREDOS_QUESTION_LASTS_MS: z.coerce
     .number()
     .int()

@@ -3,10 +3,10 @@ import type { AuditEvent, Instant, Result, Unavailable } from '@sharedos/contrac
 import type { EventStore } from '@sharedos/event-store';
 import type { PolicyLanguage } from '@sharedos/kernel';
 import type { UsageStore } from '@sharedos/usage';
-import type { ActRecords } from './act-records.ts';
-import type { AuthorityFold } from './authority-fold.ts';
+import type { ActRecords } from './changes/act-records.ts';
+import type { AuthorityFold } from './fold/authority-fold.ts';
 import type { Tidings } from './escalations/tidings.ts';
-import type { TurnTokens } from './turn-token.ts';
+import type { TurnTokens } from './turns/turn-token.ts';
 
 /** What the authorizer runs on. `main.ts` passes real adapters; tests pass memory ones. */
 export interface Ports {

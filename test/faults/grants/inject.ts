@@ -2,8 +2,8 @@
 // what it hears of the log; what may be taken out is the question how far the log reaches.
 import { ok } from '@sharedos/contracts';
 import type { EventStore, LogListener } from '@sharedos/event-store';
-import { AuthorityFold } from '../../../services/authorizer/src/authority-fold.ts';
-import { TurnTokens } from '../../../services/authorizer/src/turn-token.ts';
+import { AuthorityFold } from '../../../services/authorizer/src/fold/authority-fold.ts';
+import { TurnTokens } from '../../../services/authorizer/src/turns/turn-token.ts';
 import { lotsFrom } from '../turns/lots.ts';
 import { ANSWERS_EVENT, type Answers, WEATHER_VARIABLE, type Weather } from './weather.ts';
 

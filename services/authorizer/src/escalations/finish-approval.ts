@@ -1,11 +1,11 @@
 import type { Delivery } from '@sharedos/bus';
 import { type CapabilityGrant, type EscalationQuestion, type Result, err, revisionOf, sameAddress } from '@sharedos/contracts';
 import { type Approval, type EscalationState, approvalOf, invariant } from '@sharedos/kernel';
-import type { CommandRefusal } from '../administer.ts';
-import { changeRecord } from '../change-record.ts';
-import { runGrantCommand } from '../grant-command.ts';
+import type { CommandRefusal } from '../changes/administer.ts';
+import { changeRecord } from '../changes/change-record.ts';
+import { runGrantCommand } from '../changes/grant-command.ts';
 import type { CommandPorts } from '../ports.ts';
-import { type CommandOutcome, type Commander, runStreamCommand } from '../stream-command.ts';
+import { type CommandOutcome, type Commander, runStreamCommand } from '../changes/stream-command.ts';
 import { questionStream } from './question.ts';
 import type { Tidings } from './tidings.ts';
 

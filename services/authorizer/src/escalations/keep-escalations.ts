@@ -2,7 +2,7 @@ import { pause } from '@sharedos/bus';
 import { type Address, type EscalationQuestion, NOTICE_SENDER, revisionOf } from '@sharedos/contracts';
 import { escalationGrantId } from '@sharedos/kernel';
 import type { CommandPorts } from '../ports.ts';
-import { runStreamCommand } from '../stream-command.ts';
+import { runStreamCommand } from '../changes/stream-command.ts';
 import { finishApproval, undoApproval } from './finish-approval.ts';
 import { type Known, grantFor, isOver, questionStream } from './question.ts';
 import type { Tidings } from './tidings.ts';

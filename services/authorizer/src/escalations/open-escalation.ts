@@ -12,7 +12,7 @@ import {
   timestampOf,
 } from '@sharedos/contracts';
 import type { Ports } from '../ports.ts';
-import { runStreamCommand } from '../stream-command.ts';
+import { runStreamCommand } from '../changes/stream-command.ts';
 import { questionStream } from './question.ts';
 import type { Tidings } from './tidings.ts';
 

@@ -3,7 +3,7 @@ import type { Bus } from '@sharedos/bus';
 import { MessageDeliver, MessageDeliverReply, type Result, err, namespaceSubject, ok } from '@sharedos/contracts';
 import { z } from 'zod';
 import type { Ports } from '../ports.ts';
-import { TurnAuthorities } from '../turn-authorities.ts';
+import { TurnAuthorities } from '../turns/turn-authorities.ts';
 import { reviewRight } from './review-right.ts';
 import { reviewersOf } from './reviewers-of.ts';
 import { type NoticeMessage, QuestionTeller, type TellPorts } from './tell-of-questions.ts';

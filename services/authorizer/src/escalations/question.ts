@@ -9,7 +9,7 @@ import {
   timestampOf,
 } from '@sharedos/contracts';
 import { type EscalationState, escalation, escalationGrantId } from '@sharedos/kernel';
-import { readNamespaceEvent } from '../namespace-events.ts';
+import { readNamespaceEvent } from '../fold/namespace-events.ts';
 import type { Ports } from '../ports.ts';
 
 /** A question that was put, whatever became of it. */

@@ -10,7 +10,7 @@ import {
 } from '@sharedos/contracts';
 import { invariant } from '@sharedos/kernel';
 import type { Ports } from '../ports.ts';
-import { atLeast } from '../up-to-date.ts';
+import { atLeast } from '../turns/up-to-date.ts';
 import { type Known, concerns, itemOf } from './question.ts';
 import type { ReviewRight } from './review-right.ts';
 

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { type Address, type Json, type LogEvent, hashOf } from '@sharedos/contracts';
 import { type StreamId, logSubject, memoryEventStore } from '@sharedos/event-store';
 import { describe, expect, it } from 'vitest';
-import { AuthorityFold } from '../authority-fold.ts';
-import { AuthorityIndex } from '../authority-index.ts';
+import { AuthorityFold } from '../fold/authority-fold.ts';
+import { AuthorityIndex } from '../fold/authority-index.ts';
 import { loaded, settled } from '../authorizer.fixture.ts';
-import { NamespaceIndex } from '../namespace-index.ts';
+import { NamespaceIndex } from '../fold/namespace-index.ts';
 
 // Recorded by this release, and never to be changed: what was once written is read the same for ever. A later release adds files.
 interface Line {

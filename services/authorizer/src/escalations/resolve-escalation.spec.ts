@@ -4,8 +4,8 @@ import { escalationGrantId } from '@sharedos/kernel';
 import { manualClock } from '@sharedos/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { NAMESPACE, NOON, alice, bob, carol, reading, settled, toRead } from '../authorizer.fixture.ts';
-import { issueGrant } from '../issue-grant.ts';
-import { recomputed } from '../lived-through.fixture.ts';
+import { issueGrant } from '../changes/issue-grant.ts';
+import { recomputed } from '../recompute/lived-through.fixture.ts';
 import { OPEN_QUESTIONS_MAX } from './open-escalation.ts';
 import { type AskedWorld, aboutCall, approve, askedWorld, named, question } from './escalations.fixture.ts';
 

@@ -10,11 +10,11 @@ import {
   unavailable,
 } from '@sharedos/contracts';
 import { type EscalationCommand, type EscalationState, composeEscalationGrant, escalation, invariant } from '@sharedos/kernel';
-import { type Changed, type CommandRefusal, administer } from '../administer.ts';
-import { runGrantCommand } from '../grant-command.ts';
+import { type Changed, type CommandRefusal, administer } from '../changes/administer.ts';
+import { runGrantCommand } from '../changes/grant-command.ts';
 import type { CommandPorts } from '../ports.ts';
-import { type CommandOutcome, type Commander, runStreamCommand } from '../stream-command.ts';
-import { upToDate } from '../up-to-date.ts';
+import { type CommandOutcome, type Commander, runStreamCommand } from '../changes/stream-command.ts';
+import { upToDate } from '../turns/up-to-date.ts';
 import { answeredAlready, asIssued, finishApproval, isOf, undoApproval } from './finish-approval.ts';
 import { type Known, concerns, grantFor, itemOf, questionStream } from './question.ts';
 import type { ReviewRight } from './review-right.ts';

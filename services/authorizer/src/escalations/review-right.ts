@@ -1,8 +1,8 @@
 import { type Address, type EscalationQuestion, addressPath, canonicalJson, timestampOf } from '@sharedos/contracts';
 import { decideWith } from '@sharedos/kernel';
 import type { Ports } from '../ports.ts';
-import type { TurnAuthorities } from '../turn-authorities.ts';
-import type { UpToDate } from '../up-to-date.ts';
+import type { TurnAuthorities } from '../turns/turn-authorities.ts';
+import type { UpToDate } from '../turns/up-to-date.ts';
 
 /** What a grant is over that registers a reviewer: all questions about what its issuer owns, or those of one asker below it. */
 export const REVIEW = { namespace: 'sharedos', path: ['escalation'], action: 'review' } as const;

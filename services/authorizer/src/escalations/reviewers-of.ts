@@ -2,7 +2,7 @@ import { pause } from '@sharedos/bus';
 import { type Address, type EscalationQuestion, addressKey, addressPath } from '@sharedos/contracts';
 import { capabilityMatches } from '@sharedos/kernel';
 import type { Ports } from '../ports.ts';
-import { upToDate } from '../up-to-date.ts';
+import { upToDate } from '../turns/up-to-date.ts';
 import { REVIEW, type ReviewRight } from './review-right.ts';
 
 /** Grants read at a time: a few milliseconds, in which nothing else is answered. */
