@@ -148,7 +148,8 @@ describe('a turn request that is none', () => {
     { what: 'a key __proto__ deep inside', spoil: () => withMember(goodTurn(), '"metadata":{"a":[{"__proto__":1}]}'), says: '__proto__' },
     { what: '65 levels inside', spoil: () => withMember(goodTurn(), `"metadata":{"deep":${nested(64)}}`), says: 'nested deeper' },
     { what: 'another version', spoil: () => text({ ...goodTurn(), version: '2' }), says: 'version' },
-    { what: 'a context of its own', spoil: () => text({ ...goodTurn(), context: {} }), says: 'unknown key' },
+    { what: 'a key that no request has', spoil: () => text({ ...goodTurn(), authority: {} }), says: 'unknown key' },
+    { what: 'a context that is none', spoil: () => text({ ...goodTurn(), context: {} }), says: 'context' },
     { what: 'no execution id', spoil: () => text({ ...goodTurn(), executionId: undefined }), says: 'executionId' },
     {
       what: 'an execution id with half a surrogate pair',
@@ -193,6 +194,11 @@ describe('what the SDK hears of a request that was queued and refused', () => {
     const spoofed = (request: ReturnType<typeof goodTurn>) => ({ ...request, message: { ...request.message, sender: BOB } });
     expect(await settled(spoofed)).toMatchObject(refusedWith('identity_mismatch'));
     expect(await settled((request) => request, BOB)).toMatchObject(refusedWith('identity_mismatch'));
+  });
+
+  it('is not_a_trusted_host when it states under whose authority it runs', async () => {
+    const context = { actor: SCOUT, authority: BOB, owner: BOB, purpose: 'work', traceId: 'of-bob' };
+    expect(await settled((request) => ({ ...request, context }))).toMatchObject(refusedWith('not_a_trusted_host'));
   });
 
   it.each([
