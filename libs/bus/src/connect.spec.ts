@@ -22,6 +22,10 @@ describe('connecting to the broker', () => {
     );
   });
 
+  it('says at once that it was given no address', async () => {
+    await expect(connectBus(busOptions(''))).rejects.toThrow(/no address of a NATS server is given/);
+  });
+
   it('does not wait out its deadline when the broker refuses the user', async () => {
     await expect(connectBus({ ...busOptions(server.url), pass: 'wrong', connectTimeoutMs: 60_000 })).rejects.toThrow(
       /refused user "service": check its password/,

@@ -62,6 +62,7 @@ export const connectBus = async (options: BusOptions): Promise<Bus> => {
 const firstConnection = async (options: BusOptions): Promise<NatsConnection> => {
   const deadline = Date.now() + (options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS);
   const where = typeof options.servers === 'string' ? options.servers : options.servers.join(', ');
+  if (where === '') throw new BusConnectError('no address of a NATS server is given: state one, such as nats://127.0.0.1:4222');
   let failures = 0;
   for (;;) {
     const remaining = deadline - Date.now();
