@@ -115,7 +115,7 @@ describe('the README’s commands of audit', { timeout: DEADLINE_MS }, () => {
       'whatif revoke notes-for-scout': async (args) => {
         expect(await sharedos(...args)).toMatchObject({
           code: 0,
-          out: expect.stringMatching(/[1-9]\d* of \d+ decisions would have come out otherwise/),
+          out: expect.stringMatching(/allowed .*\n {8}\S+: computed denied[\s\S]*[1-9]\d* of \d+ decisions would have come out otherwise/),
         });
       },
     };

@@ -60,9 +60,9 @@ export const madeText = ({ outcome, reason, grantId }: DecisionMade): string =>
     .join(' ');
 
 export const differenceText = ({ record, computed }: Difference): string =>
-  printable(
-    `${String(record.sequence).padStart(6)}  ${auditLine(record.event)}\n        ${record.event.id}: computed ${madeText(computed)}`,
-  );
+  [`${String(record.sequence).padStart(6)}  ${auditLine(record.event)}`, `        ${record.event.id}: computed ${madeText(computed)}`]
+    .map(printable)
+    .join('\n');
 
 export const replayCommand = (terminal: Terminal): Command =>
   new Command('replay')
