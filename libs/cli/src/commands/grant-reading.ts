@@ -6,7 +6,7 @@ import { type Command, Option } from 'commander';
 import { type Invocation, type Terminal, connected, invocationOf, untilStopped, valueOf } from '../command-line.ts';
 import { usageFailure } from '../exit-code.ts';
 import { boundsOf, capabilitiesOf, described, stateOf } from '../grant-words.ts';
-import { exportGrants } from '../grants-file/export-grants.ts';
+import { exportGrants, forFile } from '../grants-file/export-grants.ts';
 import { positiveInteger } from '../numbers.ts';
 import { parsePrincipal, principalName } from '../principal-name.ts';
 import { grantsOf } from '../speakers.ts';
@@ -143,7 +143,7 @@ export const exportCommand = (command: Command, terminal: Terminal): void => {
         const grants = await grantsOf(sharedos, 'issuer');
         return {
           text: exportGrants(grants, { name, namespaceId, issuer }),
-          count: grants.filter(({ revokedAt }) => revokedAt === undefined).length,
+          count: forFile(grants, issuer).length,
         };
       });
       if (out === undefined) return invocation.show({ yaml: text, grants: count }, text);

@@ -15,7 +15,7 @@ The file:
   name: team                      # marks what this file issues
   namespace: demo                 # optional: refused for another
   issuer: human:alice             # optional: whoever speaks
-  manage: own                     # own: revoke what left the file; all: and whatever else the issuer issued
+  manage: own                     # own: revoke what left the file; all: and whatever else the issuer issued, but for approvals
   grants:
     - id: scout-reads-notes       # a name that stays when the grant changes
       to: agent:scout

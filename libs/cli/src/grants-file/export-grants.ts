@@ -1,8 +1,16 @@
 import { type Address, type CapabilityGrant, byCodeUnit, sameAddress } from '@sharedos/contracts';
+import { ESCALATION_GRANT_PREFIX } from '@sharedos/kernel';
 import { stringify } from 'yaml';
 import { principalName } from '../principal-name.ts';
 import { resourceName } from '../resource-name.ts';
 import { labelOf, unlabelled } from './grants-file.ts';
+
+/** Whether a grant answers a question: an approval issued it, no file does, and none revokes it. */
+export const isAnswer = ({ id }: Pick<CapabilityGrant, 'id'>): boolean => id.startsWith(ESCALATION_GRANT_PREFIX);
+
+/** Of some grants, those that a file of the issuer's says: neither revoked, nor the answer to a question. */
+export const forFile = (grants: readonly CapabilityGrant[], issuer: Address): readonly CapabilityGrant[] =>
+  grants.filter((grant) => grant.revokedAt === undefined && sameAddress(grant.issuer, issuer) && !isAnswer(grant));
 
 /**
  * A file that says what a principal has issued and not revoked, which a plan reads as no change. It manages all of the issuer's
@@ -12,9 +20,7 @@ export const exportGrants = (
   grants: readonly CapabilityGrant[],
   { name, namespaceId, issuer }: { readonly name: string; readonly namespaceId: string; readonly issuer: Address },
 ): string => {
-  const live = grants
-    .filter((grant) => grant.revokedAt === undefined && sameAddress(grant.issuer, issuer))
-    .toSorted((a, b) => byCodeUnit(a.id, b.id));
+  const live = forFile(grants, issuer).toSorted((a, b) => byCodeUnit(a.id, b.id));
   const names = namesOf(live);
   const entries = live.map((grant) => entryOf(grant, names, issuer));
   return stringify(

@@ -134,6 +134,7 @@ describe('a file that could not be applied', () => {
       /^grants\.yaml:5: a is no entry of this file, and no grant that human:alice holds/,
     ],
     ['an ancestor of itself', file(passedOn('a', 'b') + passedOn('b', 'a')), /own ancestor/],
+    ['an id of answers to questions', file(entry('escalation-1')), /^grants\.yaml:4: escalation-1 .*choose another id/],
     ['two entries of one name', file(entry('a') + entry('a')), /^grants\.yaml:7: a is already the entry at grants\.yaml:4/],
   ])('is refused with its line: %s', (_, text, message) => expect(refusal(text)).toMatch(message));
 });
@@ -178,5 +179,13 @@ describe('an export', () => {
     const text = exported(standing);
     const without = text.replace(/ {2}- id: b[\s\S]*$/, '');
     expect(said(plan(without, standing))).toEqual(['keep a', 'revoke b']);
+  });
+
+  it('leaves out what an approval granted, and a plan leaves it alone', () => {
+    const [a] = done(plan(file(entry('a')))) as [CapabilityGrant];
+    const standing = [a, { ...a, id: 'escalation-1', metadata: {} }];
+    const again = plan(exported(standing), standing);
+    expect(said(again)).toEqual(['keep a']);
+    expect(again.others).toBe(1);
   });
 });

@@ -1,6 +1,7 @@
 import { type Address, type CapabilityGrant, type GrantTerms, type Instant, canonicalJson, hashOf, sameAddress } from '@sharedos/contracts';
 import { composeDerivedGrant, composeRootGrant } from '@sharedos/kernel';
 import { principalName } from '../principal-name.ts';
+import { isAnswer } from './export-grants.ts';
 import { type GrantEntry, type GrantsFile, labelOf, labelled, termsOfEntry, unlabelled } from './grants-file.ts';
 import { type YamlFile, wrong } from './read-yaml.ts';
 
@@ -63,7 +64,7 @@ export const planGrants = (file: YamlFile<GrantsFile>, issuer: Address, standing
     const claimed = entry === undefined ? undefined : planned.get(entry);
     if (claimed !== undefined && sameAddress(claimed.issuer, grant.issuer))
       steps.push({ do: 'revoke', entry: entry as string, grant, why: 'changed' });
-    else if (label?.file === value.name || (value.manage === 'all' && sameAddress(grant.issuer, issuer)))
+    else if (label?.file === value.name || (value.manage === 'all' && sameAddress(grant.issuer, issuer) && !isAnswer(grant)))
       steps.push({ do: 'revoke', grant, why: 'not in the file' });
     else if (sameAddress(grant.issuer, issuer)) others += 1;
   }
@@ -170,6 +171,7 @@ const parentsFirst = (file: YamlFile<GrantsFile>): readonly Indexed[] => {
 
 const meaningOf = (code: string, { parent }: GrantEntry): string =>
   ({
+    grant_id_reserved: 'ids that begin with escalation- are those of answers to questions; choose another id',
     identity_mismatch: 'a grant without a parent is over its issuer’s own resources; name the parent that it passes on',
     not_the_holder: `only the holder of ${parent ?? ''} can pass it on`,
     parent_inactive: `${parent ?? ''} was revoked`,
