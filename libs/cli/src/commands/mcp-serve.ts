@@ -28,7 +28,10 @@ An agent belongs to one such process at a time.
 Example, once:
   $ sharedos agent register scout --authority human:alice --runtime remote
 and in the settings of a desktop client:
-  "sharedos": { "command": "npx", "args": ["sharedos", "mcp", "--context", "/path/to/.sharedos/context.json"] }`,
+  "sharedos": {
+    "command": "/path/to/checkout/node_modules/.bin/sharedos",
+    "args": ["mcp", "--context", "/path/to/checkout/.sharedos/context.json"]
+  }`,
     )
     .action(async ({ agent, purpose }: ServeOptions, self: Command) => {
       const invocation = invocationOf(terminal, self);
