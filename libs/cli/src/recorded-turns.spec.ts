@@ -33,20 +33,19 @@ const refused = record(5, 31, { operationId: 'call-2', tool: 'files.read', outco
 const ended = record(6, 40, { type: 'turn.ended', operationId: 'execution-1' });
 
 describe('a turn as its records tell it', () => {
-  it('is its admission, and each call with its decision, grant, duration and outcome, in its own order', () => {
+  it('is its admission, and each call with its decision, grant and outcome, in its own order', () => {
     const [turn] = recordedTurns([ended, done, refused, allowed, denied, opened, admitted]);
     expect(turn).toEqual({
       turnId: 'turn-1',
       steps: [
         { at: 0, what: 'authority.resolved', effect: 'succeeded' },
         { at: 2, what: 'admission', decision: 'allowed', grant: 'run-scout' },
-        { at: 10, what: 'files.read', over: 'files:notes/plan.md', decision: 'allowed', grant: 'notes', took: 15, effect: 'succeeded' },
+        { at: 10, what: 'files.read', over: 'files:notes/plan.md', decision: 'allowed', grant: 'notes', effect: 'succeeded' },
         {
           at: 30,
           what: 'files.read',
           over: 'files:notes/plan.md',
           decision: 'denied (no_matching_grant)',
-          took: 1,
           effect: 'denied (no_matching_grant)',
         },
         { at: 40, what: 'turn.ended', effect: 'succeeded' },
@@ -79,7 +78,7 @@ describe('a turn as its records tell it', () => {
   it('is a table for people, without what a terminal would obey', () => {
     const text = recordedTurnsText(recordedTurns([allowed, record(3, 25, { operationId: 'call-1', tool: '\u001b[31mfiles.read' })]));
     expect(text).toMatch(
-      /^turn turn-1\nAT +WHAT .*\n\+0 ms +\\u001b\[31mfiles\.read +files:notes\/plan\.md +allowed +notes +15 ms +succeeded\n$/,
+      /^turn turn-1\nAT +WHAT .*\n\+0 ms +\\u001b\[31mfiles\.read +files:notes\/plan\.md +allowed +notes +succeeded\n$/,
     );
   });
 });

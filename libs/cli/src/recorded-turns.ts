@@ -10,8 +10,6 @@ export interface RecordedStep {
   readonly over?: string;
   readonly decision?: string;
   readonly grant?: string;
-  /** Milliseconds from the decision to the outcome. */
-  readonly took?: number;
   /** What came of it; that of a call which was decided upon and of which nothing more is on record is not known to have begun. */
   readonly effect?: string;
 }
@@ -50,7 +48,7 @@ const stepsOf = (events: readonly AuditEvent[]): readonly RecordedStep[] => {
     steps.push(stepOf(event, open.get(operationId), begun));
     if (type !== 'turn.ended') open.delete(operationId);
   }
-  const notRun = [...open.values()].map((decision) => ({ ...stepOf(decision, decision, begun), took: undefined, effect: NOT_RUN }));
+  const notRun = [...open.values()].map((decision) => ({ ...stepOf(decision, decision, begun), effect: NOT_RUN }));
   return [...steps, ...notRun].map(withoutGaps).toSorted((a, b) => a.at - b.at);
 };
 
@@ -71,7 +69,7 @@ const stepOf = (event: AuditEvent, decision: AuditEvent | undefined, begun: numb
         at,
         what: event.tool ?? event.type,
         ...over,
-        ...(decision === undefined ? {} : { decision: withReason(decision), took: Date.parse(event.at) - Date.parse(decision.at) }),
+        ...(decision === undefined ? {} : { decision: withReason(decision) }),
         ...grantOf(decision ?? event),
         effect: outcome,
       };
@@ -86,15 +84,14 @@ const withReason = ({ outcome, reason }: AuditEvent): string => (reason === unde
 export const recordedTurnsText = (turns: readonly RecordedTurn[]): string =>
   turns
     .map(({ turnId, steps }) => {
-      const rows = steps.map(({ at, what, over = '', decision = '', grant = '', took, effect = '' }) => [
+      const rows = steps.map(({ at, what, over = '', decision = '', grant = '', effect = '' }) => [
         `+${at} ms`,
         what,
         over,
         decision,
         grant,
-        took === undefined ? '' : `${took} ms`,
         effect,
       ]);
-      return `turn ${turnId}\n${table(['AT', 'WHAT', 'OVER', 'DECISION', 'GRANT', 'TOOK', 'OUTCOME'], rows)}`;
+      return `turn ${turnId}\n${table(['AT', 'WHAT', 'OVER', 'DECISION', 'GRANT', 'OUTCOME'], rows)}`;
     })
     .join('\n');

@@ -92,7 +92,7 @@ export const recordsCommand = (terminal: Terminal): Command => {
   command
     .command('turns')
     .argument('<trace>', 'which "turn submit" and "turn show" print')
-    .description('The turns of a trace, step by step: what was decided, by which grant, how long it took, and what came of it.')
+    .description('The turns of a trace, step by step: what was decided, by which grant, and what came of it.')
     .option('--authority <kind:id>', 'whose grant to read is used')
     .addHelpText('after', '\nExample:\n  $ sharedos records turns 4d2e…')
     .action(async (traceId: string, options: Pick<QueryOptions, 'authority'>, self: Command) => {
