@@ -77,8 +77,6 @@ describe('a turn as its records tell it', () => {
 
   it('is a table for people, without what a terminal would obey', () => {
     const text = recordedTurnsText(recordedTurns([allowed, record(3, 25, { operationId: 'call-1', tool: '\u001b[31mfiles.read' })]));
-    expect(text).toMatch(
-      /^turn turn-1\nAT +WHAT .*\n\+0 ms +\\u001b\[31mfiles\.read +files:notes\/plan\.md +allowed +notes +succeeded\n$/,
-    );
+    expect(text).toMatch(/^turn turn-1\nAT +WHAT .*\n\+0 ms +\\u001b\[31mfiles\.read +files:notes\/plan\.md +allowed +notes +succeeded\n$/);
   });
 });

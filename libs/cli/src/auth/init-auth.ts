@@ -53,5 +53,7 @@ const writeGateway = async (folder: string): Promise<void> => {
   await writeFile(at('identities.json'), '[]\n', { mode: 0o644 });
   await writeFile(at('jwks.json'), '{"keys":[]}\n', { mode: 0o644 });
   // Read by whoever starts the container, and by nobody in it.
-  await writeFile(at('gateway.env'), 'SHAREDOS_TOKEN_ISSUER=\nSHAREDOS_TOKEN_AUDIENCE=\nSHAREDOS_TOKEN_ALGORITHMS=RS256\n', { mode: 0o600 });
+  await writeFile(at('gateway.env'), 'SHAREDOS_TOKEN_ISSUER=\nSHAREDOS_TOKEN_AUDIENCE=\nSHAREDOS_TOKEN_ALGORITHMS=RS256\n', {
+    mode: 0o600,
+  });
 };
