@@ -61,11 +61,6 @@ export class Bus {
     return this.#connected;
   }
 
-  /** Of the nats-server that this connection was made to last, as it says itself. */
-  get brokerVersion(): string {
-    return this.nats.info?.version ?? '';
-  }
-
   /**
    * Asks and waits for the one answer.
    *

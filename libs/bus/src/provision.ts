@@ -46,11 +46,12 @@ export const provision = async (connection: SignIn, options: StreamOptions = {})
   }
   try {
     const version = nats.info?.version ?? '';
-    if ((options.replicas ?? 1) > 1 && isVersionBefore(version, options.oldestWithCopies ?? OLDEST_WITH_COPIES))
+    const { replicas = 1, oldestWithCopies = OLDEST_WITH_COPIES } = options;
+    if (replicas > 1 && isVersionBefore(version, oldestWithCopies))
       return err({
         kind: 'refused',
         of: 'copies of streams',
-        why: `nats-server ${version} may lose them: use ${OLDEST_WITH_COPIES} or later`,
+        why: `nats-server ${version} may lose them: use ${oldestWithCopies} or later`,
       });
     const manager = await nats.jetstreamManager({ timeout: REQUEST_TIMEOUT_MS });
     for (const settings of Object.values(streamSettings(options))) {

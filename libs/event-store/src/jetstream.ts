@@ -2,6 +2,7 @@ import {
   type Bus,
   OLDEST_WITH_COPIES,
   type StoredMessage,
+  brokerFacts,
   followStream,
   isVersionBefore,
   lastOnSubject,
@@ -89,9 +90,10 @@ export const jetStreamEventStore = async (options: JetStreamEventStoreOptions): 
   /** Then no read is linearizable: not stream info, nor a message, nor even a refusal to append. */
   const isReplicated = opened.value.config.num_replicas > 1;
   const oldestWithCopies = options.oldestWithCopies ?? OLDEST_WITH_COPIES;
-  if (isReplicated && isVersionBefore(bus.brokerVersion, oldestWithCopies))
+  const { version } = brokerFacts(bus);
+  if (isReplicated && isVersionBefore(version, oldestWithCopies))
     return unavailable(
-      `nats-server ${bus.brokerVersion} may lose records of stream ${streamName}, which has copies: use ${oldestWithCopies} or later`,
+      `nats-server ${version} may lose records of stream ${streamName}, which has copies: use ${oldestWithCopies} or later`,
     );
   let lastBarrierAt = -BARRIER_PACE_MS;
   const history = new KnownHistory(opened.value.state.last_seq);

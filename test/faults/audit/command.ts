@@ -1,5 +1,6 @@
 import { createWriteStream } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { findingLines } from '../finding.ts';
 import { runAuditStorm } from './storm.ts';
 
 export const AUDIT_USAGE = `usage: npm run faults -- audit [--events N] [--drops N] [--kills N] [--log FILE] [--json]
@@ -44,11 +45,7 @@ export const auditCommand = async (args: string[]): Promise<number> => {
     process.stdout.write(`${JSON.stringify(report)}\n`);
     return report.ok ? 0 : 1;
   }
-  for (const { rule, contradictions } of report.findings) {
-    process.stdout.write(`${contradictions.length === 0 ? 'ok  ' : 'FAIL'} ${rule}\n`);
-    for (const contradiction of contradictions.slice(0, 10)) process.stdout.write(`       ${contradiction}\n`);
-    if (contradictions.length > 10) process.stdout.write(`       … ${contradictions.length} in all\n`);
-  }
+  for (const line of findingLines(report.findings)) process.stdout.write(`${line}\n`);
   process.stdout.write(
     `${report.events} records, ${report.stored} stored, ${report.drops} connections dropped, ${report.kills} projectors killed, ` +
       `${report.flips} bits flipped, ${report.seconds} s\n`,

@@ -1,7 +1,7 @@
 import { trustedKeys, verifyExport } from '@sharedos/client';
 import type { SignatureCheck } from '@sharedos/contracts';
 import type { LocalStack } from '@sharedos/testing';
-import type { Finding } from '../turns/findings.ts';
+import type { Finding } from '../finding.ts';
 import { flipBytes } from './flipped-bytes.ts';
 import type { ReadModelFile } from './read-model.ts';
 import { NAMESPACES } from './writers.ts';

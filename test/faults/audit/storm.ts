@@ -6,7 +6,7 @@ import { auditSubject } from '@sharedos/contracts';
 import { type LocalStack, startLocalStack, waitFor } from '@sharedos/testing';
 import { connectAs } from '../../support/evidence.ts';
 import { ALICE, PRINCIPALS } from '../../support/test-system.ts';
-import type { Finding } from '../turns/findings.ts';
+import { type Finding, allHold } from '../finding.ts';
 import { judge } from './judge.ts';
 import { CALM_MS, type Projector, headOf, rebuild, startProjector, upToDate } from './projectors.ts';
 import { NAMESPACES, RecordWriter, ledgerSubject } from './writers.ts';
@@ -87,7 +87,7 @@ export const runAuditStorm = async (
       publishedByRebuild: rebuilt.published,
       keys: stack.sealKeys,
     });
-    const ok = findings.every(({ contradictions }) => contradictions.length === 0);
+    const ok = allHold(findings);
     return { ...options, stored, flips, findings, ok, seconds: Math.round((performance.now() - startedAt) / 1_000) };
   } finally {
     for (const close of closers.reverse()) await close().catch(() => undefined);

@@ -1,5 +1,6 @@
 import { createWriteStream } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { findingLines } from '../finding.ts';
 import { SCENES, type SceneName, runGrants } from './run-grants.ts';
 import { GUARDS } from './weather.ts';
 
@@ -64,11 +65,7 @@ export const grantsCommand = async (args: string[]): Promise<number> => {
     process.stdout.write(`${JSON.stringify(report)}\n`);
     return report.ok ? 0 : 1;
   }
-  for (const { rule, contradictions } of report.findings) {
-    process.stdout.write(`${contradictions.length === 0 ? 'ok  ' : 'FAIL'} ${rule}\n`);
-    for (const contradiction of contradictions.slice(0, 10)) process.stdout.write(`       ${contradiction}\n`);
-    if (contradictions.length > 10) process.stdout.write(`       … ${contradictions.length} in all\n`);
-  }
+  for (const line of findingLines(report.findings)) process.stdout.write(`${line}\n`);
   for (const [name, { opened, waited }] of Object.entries(report.answers))
     process.stdout.write(`     ${name}: opened ${opened} turns, and waited ${waited} times for the log\n`);
   for (const [what, times] of Object.entries({ ...report.blows, ...report.unavailable })) process.stdout.write(`     ${times} × ${what}\n`);

@@ -1,6 +1,6 @@
 import { type Revision, positionOf } from '@sharedos/contracts';
 import type { Position } from '@sharedos/event-store';
-import type { Finding } from '../turns/findings.ts';
+import type { Finding } from '../finding.ts';
 import { type LogFacts, standsAt } from './log-facts.ts';
 import type { Change, Opened, Played } from './rounds.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Finding } from '../turns/findings.ts';
+import type { Finding } from '../finding.ts';
 import { type GrantsReport, runGrants } from './run-grants.ts';
 
 /** `npm run faults -- grants` plays ten thousand. */

@@ -1,6 +1,6 @@
 import { startLocalStack } from '@sharedos/testing';
 import { ALICE, NAMESPACE, PRINCIPALS } from '../../support/test-system.ts';
-import type { Finding } from '../turns/findings.ts';
+import type { Finding } from '../finding.ts';
 import { AnswerCounts, startAuthorizer, waysOfItsOwn } from './authorizers.ts';
 import { Blows, LONG } from './blows.ts';
 import { openLogOf } from './log-facts.ts';

@@ -1,6 +1,6 @@
 import type { LogPlace } from '@sharedos/testing';
 import { NAMESPACE } from '../../support/test-system.ts';
-import type { Finding } from '../turns/findings.ts';
+import { type Finding, allHold } from '../finding.ts';
 import { cluster } from './cluster.ts';
 import { judge } from './judge.ts';
 import { readLogFacts } from './log-facts.ts';
@@ -77,7 +77,7 @@ export const runGrants = async (options: GrantsOptions, watchers: Partial<Watche
       answers: scene.answers(),
       blows: scene.blows(),
       findings,
-      ok: findings.every(({ contradictions }) => contradictions.length === 0),
+      ok: allHold(findings),
       seconds: Math.round((performance.now() - startedAt) / 1_000),
     };
   } finally {

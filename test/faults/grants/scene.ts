@@ -3,7 +3,7 @@ import { connectSharedOS } from '@sharedos/client';
 import type { EventStore } from '@sharedos/event-store';
 import type { LocalStack, LogPlace } from '@sharedos/testing';
 import { ALICE, NAMESPACE } from '../../support/test-system.ts';
-import type { Finding } from '../turns/findings.ts';
+import type { Finding } from '../finding.ts';
 import type { Way } from './rounds.ts';
 import type { Answers, Guard } from './weather.ts';
 

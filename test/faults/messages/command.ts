@@ -1,6 +1,6 @@
 import { createWriteStream } from 'node:fs';
 import { parseArgs } from 'node:util';
-import type { Finding } from '../turns/findings.ts';
+import { type Finding, findingLines } from '../finding.ts';
 import { playNewEnemy } from './new-enemy.ts';
 import { runMessages } from './run-messages.ts';
 
@@ -71,11 +71,7 @@ export const messagesCommand = async (args: string[]): Promise<number> => {
 const told = (report: { readonly findings: readonly Finding[]; readonly ok: boolean }, asJson: boolean, summary: string): number => {
   if (asJson) process.stdout.write(`${JSON.stringify(report)}\n`);
   else {
-    for (const { rule, contradictions } of report.findings) {
-      process.stdout.write(`${contradictions.length === 0 ? 'ok  ' : 'FAIL'} ${rule}\n`);
-      for (const contradiction of contradictions.slice(0, 10)) process.stdout.write(`       ${contradiction}\n`);
-      if (contradictions.length > 10) process.stdout.write(`       … ${contradictions.length} in all\n`);
-    }
+    for (const line of findingLines(report.findings)) process.stdout.write(`${line}\n`);
     process.stdout.write(`${summary}\n`);
   }
   return report.ok ? 0 : 1;

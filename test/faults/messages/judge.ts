@@ -1,6 +1,6 @@
 import type { LedgerRecord } from '@sharedos/contracts';
 import { deliveryOf } from '@sharedos/kernel';
-import type { Finding } from '../turns/findings.ts';
+import type { Finding } from '../finding.ts';
 import type { Handed, Observed } from './load.ts';
 import type { Plan } from './plan.ts';
 

@@ -3,7 +3,7 @@ import type { Address, AuditEvent } from '@sharedos/contracts';
 import { waitFor } from '@sharedos/testing';
 import { connectAs, readAudit } from '../../support/evidence.ts';
 import { ALICE, BOB, NAMESPACE, PRINCIPALS, type TestSystem, startTestSystem } from '../../support/test-system.ts';
-import type { Finding } from '../turns/findings.ts';
+import { type Finding, allHold } from '../finding.ts';
 
 export interface NewEnemyOptions {
   readonly rounds: number;
@@ -63,7 +63,7 @@ export const playNewEnemy = async ({ rounds, replicas, onProgress }: NewEnemyOpt
     return {
       rounds,
       findings,
-      ok: findings.every(({ contradictions }) => contradictions.length === 0),
+      ok: allHold(findings),
       seconds: Math.round((performance.now() - startedAt) / 1_000),
     };
   } finally {

@@ -3,7 +3,7 @@ import { type Address, type LedgerRecord, addressKey, parseSubject } from '@shar
 import { type LocalStack, startLocalStack, waitFor } from '@sharedos/testing';
 import { connectAs, readOperations, readStream, readUses } from '../../support/evidence.ts';
 import { ALICE, NAMESPACE } from '../../support/test-system.ts';
-import type { Finding } from '../turns/findings.ts';
+import { type Finding, allHold } from '../finding.ts';
 import { type Phases, phasesOf } from '../turns/phases.ts';
 import { type Facts, judge } from './judge.ts';
 import { type Observed, leaseRoute, receive, sendAll } from './load.ts';
@@ -84,7 +84,7 @@ export const runMessages = async (
       parked,
       met: routers.met,
       findings,
-      ok: findings.every(({ contradictions }) => contradictions.length === 0),
+      ok: allHold(findings),
       seconds: Math.round((performance.now() - startedAt) / 1_000),
     };
   } finally {

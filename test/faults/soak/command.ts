@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { allHold, findingLines } from '../finding.ts';
 import { runSoak } from './run-soak.ts';
 
 export const SOAK_USAGE = `usage: npm run faults -- soak [--minutes N] [--json]
@@ -25,11 +26,9 @@ export const soakCommand = async (args: readonly string[]): Promise<number> => {
   const { findings, held, turns, connections, seconds } = report;
   const lines = [
     ...Object.entries(held).map(([name, [first, last]]) => `${name}: ${first} → ${last}`),
-    ...findings.map(({ rule, contradictions }) =>
-      [`${contradictions.length === 0 ? 'ok  ' : 'FAIL'} ${rule}`, ...contradictions.slice(0, 10)].join('\n       '),
-    ),
+    ...findingLines(findings),
     `soak: ${turns} turns, ${connections} connections, ${seconds} s`,
   ];
   process.stdout.write(values.json ? `${JSON.stringify(report)}\n` : `${lines.join('\n')}\n`);
-  return findings.every(({ contradictions }) => contradictions.length === 0) ? 0 : 1;
+  return allHold(findings) ? 0 : 1;
 };

@@ -1,14 +1,11 @@
+import type { Finding } from '../finding.ts';
+
 /** What one process, or the broker, held at one moment of a run. */
 export interface Sample {
   /** `tool-executor 1`, or `consumers of LEDGER`. */
   readonly of: string;
   readonly what: 'bytes' | 'files' | 'consumers';
   readonly value: number;
-}
-
-export interface Finding {
-  readonly rule: string;
-  readonly contradictions: readonly string[];
 }
 
 /** How much more the end of a run may hold than its middle: what a garbage collector leaves, a connection that is just being made. */

@@ -4,7 +4,8 @@ import { SERVICE_NAMES, type StreamName } from '@sharedos/contracts';
 import type { LocalStack } from '@sharedos/testing';
 import { answerOf, callsOf, submit, turnOf } from '../../support/many-turns.ts';
 import { ALICE, NAMESPACE, type TestSystem, startTestSystem } from '../../support/test-system.ts';
-import { type Finding, type Sample, judgeSoak } from './judge-soak.ts';
+import { type Finding } from '../finding.ts';
+import { type Sample, judgeSoak } from './judge-soak.ts';
 
 export interface SoakOptions {
   /** Ends after so many turns, or so many minutes: whichever is given. */

@@ -1,14 +1,9 @@
 import { type AuditEvent, type ExecutionResult, type LedgerRecord, canonicalJson } from '@sharedos/contracts';
 import { foldExecution, usesAdmitted } from '@sharedos/kernel';
+import type { Finding } from '../finding.ts';
 import type { Evidence } from './evidence.ts';
 import { callIdOf, lineOf } from './load.ts';
 import type { PlannedTurn } from './schedule.ts';
-
-/** What must hold after any storm, each with what contradicts it. */
-export interface Finding {
-  readonly rule: string;
-  readonly contradictions: readonly string[];
-}
 
 interface Judged {
   readonly turns: readonly PlannedTurn[];

@@ -2,8 +2,9 @@ import { type SharedOS, connectSharedOS } from '@sharedos/client';
 import { type Address, addressKey, hashOf } from '@sharedos/contracts';
 import { type LocalStack, startLocalStack } from '@sharedos/testing';
 import { ALICE, BOB, NAMESPACE, PRINCIPALS } from '../../support/test-system.ts';
+import { type Finding, allHold } from '../finding.ts';
 import { gather, settled } from './evidence.ts';
-import { type Finding, findingsOf, outcomesOf } from './findings.ts';
+import { findingsOf, outcomesOf } from './findings.ts';
 import { type Sent, sendMessages, sendTurns } from './load.ts';
 import { type Phases, phasesOf } from './phases.ts';
 import { type Processes, processesOf } from './processes.ts';
@@ -88,7 +89,7 @@ export const runStorm = async (options: StormOptions, { onProgress = quiet, onLi
       outcomes: evidence === undefined ? {} : outcomesOf(evidence),
       blows: processes.met,
       findings,
-      ok: findings.every(({ contradictions }) => contradictions.length === 0),
+      ok: allHold(findings),
       seconds: Math.round((performance.now() - startedAt) / 1_000),
     };
   } finally {

@@ -1,5 +1,4 @@
-import { isVersionBefore } from '@sharedos/bus';
-import type { BrokerFacts } from '@sharedos/bus';
+import { type BrokerFacts, isVersionBefore } from '@sharedos/bus';
 import { type Finding, error, note } from './finding.ts';
 
 const OLDEST = '2.9.10';
